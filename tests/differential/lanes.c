@@ -1,0 +1,258 @@
+/* tests/differential/lanes.c - what each lane of a random program owns: made, filled, shown, given back.
+ * Called by  run.c, acts.c               Calls  the driver API
+ * Threads    a lane is made and closed by the main thread
+ * Promise    a lane starts from the same contents every time; df_lane_close shows all of its memory
+ * Start at   df_lane_open() */
+#include "tests/differential/state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void df_text_add(struct df_text *text, const char *format, ...)
+{
+    if (text->size - text->used < 256) {
+        text->size = text->size ? text->size * 2 : 65536;
+        text->data = realloc(text->data, text->size);
+        if (!text->data)
+            abort();
+    }
+    va_list args;
+    va_start(args, format);
+    text->used += (size_t)vsnprintf(text->data + text->used, 256, format, args);
+    va_end(args);
+}
+
+void df_text_add_hex(struct df_text *text, const void *bytes, size_t n)
+{
+    static const char digit[] = "0123456789abcdef";
+    while (text->size - text->used < 2 * n + 256) {
+        text->size = text->size ? text->size * 2 : 65536;
+        text->data = realloc(text->data, text->size);
+        if (!text->data)
+            abort();
+    }
+    const unsigned char *b = bytes;
+    char *out = text->data + text->used;
+    for (size_t i = 0; i < n; i++) {
+        *out++ = digit[b[i] >> 4];
+        *out++ = digit[b[i] & 15];
+    }
+    text->used += 2 * n;
+    if (!n)
+        df_text_add(text, "-");
+}
+
+uint32_t df_digest(const void *bytes, size_t n)
+{
+    const unsigned char *b = bytes;
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ b[i]) * 16777619u;
+    return h;
+}
+
+/* chain, reuse_a, reuse_b and flag stand first: the lanes refer to them by position. */
+const char *const df_images[] = {"flag",    "chain", "reuse_a", "reuse_b", "varying",
+                                 "stencil", "basic", "smem",    "args",    "red"};
+const struct df_kernel df_kernels[] = {
+    {"flag", "set_flag", "Wu"},
+    {"flag", "wait_flag", "Wu"},
+    {"chain", "step", "Wuun"},
+    {"chain", "chain", "Wfn"},
+    {"chain", "null", ""},
+    {"reuse_a", "reuse_a", "Wf"},
+    {"reuse_b", "reuse_b", "WriS"},
+    {"varying", "vary_mix", "Wu"},
+    {"varying", "vary_xor", "Wu"},
+    {"varying", "vary_rot", "Wu"},
+    {"varying", "vary_pair", "WRun"},
+    {"stencil", "stencil_step", "WRxy"},
+    {"basic", "copy", "RWn"},
+    {"basic", "scale", "Wfn"},
+    {"basic", "store", "Wi"},
+    {"smem", "uses_dynamic_smem", "W"},
+    {"args", "big_args", "WA"},
+    {"args", "mixed_args", "WcsidfDb"},
+    {"args", "args32k", "WB"},
+    {"red", "red", "RWn"},
+};
+
+int df_images_count(void)
+{
+    return (int)(sizeof df_images / sizeof *df_images);
+}
+
+const struct df_kernel *df_kernel_of(int image, int i)
+{
+    for (size_t k = 0; k < sizeof df_kernels / sizeof *df_kernels; k++)
+        if (!strcmp(df_kernels[k].image, df_images[image]) && i-- == 0)
+            return &df_kernels[k];
+    return NULL;
+}
+
+static CUresult find_functions(struct df_lane *lane, int module)
+{
+    const struct df_kernel *k;
+    lane->module[module].functions = 0;
+    for (int i = 0; (k = df_kernel_of(lane->module[module].image, i)) != NULL; i++) {
+        struct df_function f = {NULL, k, DF_DEFAULT_SHARED};
+        CUresult ret = cuModuleGetFunction(&f.handle, lane->module[module].handle, k->name);
+        if (ret)
+            return ret;
+        lane->module[module].function[lane->module[module].functions++] = f;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult df_lane_load(struct df_run *run, struct df_lane *lane, int module, int image)
+{
+    CUresult ret = cuModuleLoadData(&lane->module[module].handle, run->images[image].bytes);
+    lane->module[module].image = image;
+    return ret ? ret : find_functions(lane, module);
+}
+
+CUresult df_lane_make_stream(struct df_lane *lane, int slot, enum df_stream_kind kind)
+{
+    struct df_stream *s = &lane->stream[slot];
+    CUresult ret = CUDA_SUCCESS;
+    s->kind = kind;
+    switch (kind) {
+    case DF_BLOCKING:
+        ret = cuStreamCreate(&s->handle, CU_STREAM_DEFAULT);
+        break;
+    case DF_NON_BLOCKING:
+        ret = slot == 4 ? cuStreamCreateWithPriority(&s->handle, CU_STREAM_NON_BLOCKING, -1)
+                        : cuStreamCreate(&s->handle, CU_STREAM_NON_BLOCKING);
+        break;
+    case DF_LEGACY:
+        s->handle = NULL;
+        break;
+    case DF_PER_THREAD: /* its number is asked for by the thread it belongs to */
+        s->handle = CU_STREAM_PER_THREAD;
+        return CUDA_SUCCESS;
+    }
+    unsigned long long id = 0;
+    ret = ret ? ret : cuStreamGetId(s->handle, &id);
+    s->id = id;
+    return ret;
+}
+
+static CUresult make_context(struct df_run *run, struct df_lane *lane, CUdevice device)
+{
+    const struct df_plan *plan = run->plan;
+    if (lane->index && plan->shared_context) {
+        lane->ctx = run->lane[0].ctx;
+        return cuCtxSetCurrent(lane->ctx);
+    }
+    if (!lane->index && plan->primary) {
+        CUresult ret = cuDevicePrimaryCtxRetain(&lane->ctx, device);
+        return ret ? ret : cuCtxSetCurrent(lane->ctx);
+    }
+    return cuCtxCreate(&lane->ctx, NULL, 0, device);
+}
+
+static CUresult make_streams(struct df_run *run, struct df_lane *lane)
+{
+    /* Two threads on one legacy stream have no order that the judge could know. */
+    bool legacy = lane->index == 0 || run->plan->tracks == 1 || !run->plan->shared_context;
+    enum df_stream_kind kind[DF_STREAMS] = {DF_BLOCKING, DF_NON_BLOCKING,
+                                            legacy ? DF_LEGACY : DF_NON_BLOCKING, DF_PER_THREAD,
+                                            DF_NON_BLOCKING};
+    CUresult ret = CUDA_SUCCESS;
+    for (int i = 0; i < DF_STREAMS && !ret; i++) {
+        ret = df_lane_make_stream(lane, i, kind[i]);
+        if (!ret)
+            ret = cuMemHostAlloc((void **)&lane->stream[i].out, DF_BYTES, 0);
+        if (!ret)
+            memset(lane->stream[i].out, 0, DF_BYTES);
+    }
+    for (int i = 0; i < DF_EVENTS && !ret; i++)
+        ret = cuEventCreate(&lane->event[i], i % 2 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+    return ret;
+}
+
+static CUresult make_memory(struct df_lane *lane)
+{
+    uint32_t start[DF_WORDS];
+    void *mapped = NULL;
+    CUresult ret = cuMemHostAlloc((void **)&lane->pinned, DF_PINNED, 0);
+    if (!ret)
+        ret = cuMemHostAlloc(&mapped, 4096, CU_MEMHOSTALLOC_DEVICEMAP);
+    if (ret)
+        return ret;
+    lane->word = mapped;
+    memset(mapped, 0, 4096);
+    ret = cuMemHostGetDevicePointer(&lane->word_device, mapped, 0);
+    for (uint32_t i = 0; i < DF_WORDS; i++)
+        start[i] = i * 7u + lane->index;
+    for (int i = 0; i <= DF_BUFFERS && !ret; i++) {
+        CUdeviceptr *p = i < DF_BUFFERS ? &lane->buffer[i].address : &lane->fixed;
+        ret = cuMemAlloc(p, DF_BYTES);
+        if (!ret)
+            ret = cuMemcpyHtoD(*p, start, DF_BYTES);
+        if (i < DF_BUFFERS)
+            lane->buffer[i].owner = (uint8_t)(i % DF_STREAMS);
+    }
+    return ret ? ret : cuCtxSynchronize();
+}
+
+CUresult df_lane_open(struct df_run *run, uint32_t index, CUdevice device)
+{
+    struct df_lane *lane = &run->lane[index];
+    memset(lane, 0, sizeof *lane);
+    lane->index = index;
+    lane->home = index % run->plan->threads;
+    CUresult ret = make_context(run, lane, device);
+    if (!ret)
+        ret = make_streams(run, lane);
+    if (!ret)
+        ret = make_memory(lane);
+    static const int first_image[DF_MODULES] = {1, 4, 2, 0};
+    for (int m = 0; m < DF_MODULES && !ret; m++)
+        ret = df_lane_load(run, lane, m, first_image[m]);
+    return ret;
+}
+
+static void show_memory(struct df_run *run, struct df_lane *lane)
+{
+    static _Thread_local unsigned char bytes[DF_BYTES];
+    struct df_text *said = &run->said[run->plan->tracks > 1 ? lane->index : 0];
+    CUresult ret = cuCtxSynchronize();
+    df_text_add(said, "lane %u end %d", lane->index, ret);
+    for (int i = 0; i < DF_BUFFERS; i++) {
+        memset(bytes, 0, sizeof bytes);
+        ret = cuMemcpyDtoH(bytes, lane->buffer[i].address, DF_BYTES);
+        df_text_add(said, " %d:%08x", ret, df_digest(bytes, DF_BYTES));
+    }
+    for (int i = 0; i < DF_STREAMS; i++)
+        df_text_add(said, " %llx", (unsigned long long)atomic_load(&lane->stream[i].called));
+    df_text_add(said, " word %u\n", lane->word ? lane->word[0] : 0);
+}
+
+/* The context goes last and takes with it what is left; half of the lanes leave that to it. */
+void df_lane_close(struct df_run *run, uint32_t index, CUdevice device)
+{
+    struct df_lane *lane = &run->lane[index];
+    if (cuCtxSetCurrent(lane->ctx))
+        return;
+    show_memory(run, lane);
+    if (run->plan->seed >> index & 1 || (run->plan->shared_context && run->plan->lanes > 1)) {
+        for (int m = 0; m < DF_MODULES; m++)
+            cuModuleUnload(lane->module[m].handle);
+        for (int i = 0; i < DF_EVENTS; i++)
+            cuEventDestroy(lane->event[i]);
+        for (int i = 0; i < DF_STREAMS; i++)
+            if (lane->stream[i].kind == DF_BLOCKING || lane->stream[i].kind == DF_NON_BLOCKING)
+                cuStreamDestroy(lane->stream[i].handle);
+        for (int i = 0; i < DF_BUFFERS; i++)
+            cuMemFree(lane->buffer[i].address);
+    }
+    if (index && run->plan->shared_context)
+        return;
+    if (!index && run->plan->primary)
+        cuDevicePrimaryCtxRelease(device);
+    else
+        cuCtxDestroy(lane->ctx);
+}

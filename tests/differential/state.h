@@ -1,0 +1,154 @@
+/* tests/differential/state.h - what a running random program owns, and what it says.
+ * Called by  run.c, acts.c, launch.c, program.c      Calls  the driver API through -lcuda
+ * Threads    a lane belongs to one thread at a time; texts belong to a track; the two counters are atomic
+ * Promise    everything said is a function of the plan alone: no handle, no address, no time
+ * Start at   struct df_lane */
+#ifndef AG_TESTS_DIFFERENTIAL_STATE_H
+#define AG_TESTS_DIFFERENTIAL_STATE_H
+
+#include <cuda.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "tests/differential/plan.h"
+
+enum {
+    DF_BYTES = 4096, /* of each buffer */
+    DF_WORDS = DF_BYTES / 4,
+    DF_BUFFERS = 10,
+    DF_EVENTS = 4,
+    DF_MODULES = 4,   /* the last one holds the flag kernels and stays */
+    DF_FUNCTIONS = 6, /* of a module */
+    DF_PINNED =
+        64 * DF_BYTES, /* sources of asynchronous uploads, never written twice between two waits */
+    DF_DEFAULT_SHARED = 48 * 1024
+};
+
+struct df_text {
+    char *data;
+    size_t used, size;
+};
+__attribute__((format(printf, 2, 3))) void df_text_add(struct df_text *text, const char *format,
+                                                       ...);
+void df_text_add_hex(struct df_text *text, const void *bytes, size_t n);
+
+struct df_kernel {
+    const char *image, *name;
+    /* W a buffer of the stream, R another one, r the one that is only read; u any word, n a count, x y an nx by ny
+     * grid, i c s b small integers of 4, 1, 2, 1 bytes, f float, d double; by value: S 16 ints, D 8 doubles, A 1022
+     * words, B 8184 words */
+    const char *params;
+};
+extern const char *const df_images[];
+extern const struct df_kernel df_kernels[];
+int df_images_count(void);
+/* The i-th kernel of the image, NULL after the last. */
+const struct df_kernel *df_kernel_of(int image, int i);
+
+enum df_stream_kind { DF_BLOCKING, DF_NON_BLOCKING, DF_LEGACY, DF_PER_THREAD };
+struct df_stream {
+    CUstream handle;
+    enum df_stream_kind kind;
+    uint64_t id; /* cuStreamGetId: never used twice, so it names the stream in the expectation */
+    unsigned char *out; /* pinned, destination of asynchronous downloads */
+    bool out_pending;
+    _Atomic uint64_t called; /* order of the callbacks that ran, folded into a number */
+};
+
+struct df_function {
+    CUfunction handle;
+    const struct df_kernel *kernel;
+    int limit; /* dynamic shared memory allowed now */
+};
+
+struct df_lane {
+    uint32_t index, home; /* home: the thread whose per-thread stream slot 3 is */
+    CUcontext ctx;
+    struct df_stream stream[DF_STREAMS];
+    CUevent event[DF_EVENTS];
+    struct {
+        CUdeviceptr address;
+        uint8_t owner; /* stream slot: only that stream's work touches the buffer */
+    } buffer[DF_BUFFERS];
+    CUdeviceptr fixed; /* only ever read */
+    struct {
+        CUmodule handle;
+        int image, functions;
+        struct df_function function[DF_FUNCTIONS];
+    } module[DF_MODULES];
+    unsigned char *pinned;
+    size_t pinned_used;
+    volatile uint32_t
+        *word; /* mapped: [0] kernels write and the host watches, [1] the other way round */
+    CUdeviceptr word_device;
+    uint32_t spins,
+        gate; /* last value sent to [0]; what [1] must reach for the streams at the gate */
+    bool blocked;
+};
+
+struct df_image {
+    void *bytes;
+};
+
+struct df_run {
+    const struct df_plan *plan;
+    const struct df_image *images; /* one per df_images */
+    uint32_t episode;
+    long patience; /* seconds that the host watches mapped memory before it gives up */
+    struct df_lane lane[DF_MAX_LANES];
+    struct df_text said[DF_MAX_TRACKS];     /* observables */
+    struct df_text expected[DF_MAX_TRACKS]; /* launches that were accepted, see judge.h */
+    volatile uint32_t at[DF_MAX_TRACKS];    /* where each track is, for the watchdog */
+    _Atomic uint64_t clock;                 /* moves at the start and the end of each launch call */
+    _Atomic uint64_t ops;                   /* operations enqueued */
+};
+
+/* One action being carried out. */
+struct df_step {
+    struct df_run *run;
+    struct df_lane *lane;
+    const struct df_action *action;
+    uint32_t track, thread, iteration;
+    uint32_t twist_grid, twist_argument,
+        twist_shared; /* nonzero while the loop body is changed that way */
+};
+
+/* lanes.c */
+CUresult df_lane_open(struct df_run *run, uint32_t index, CUdevice device);
+void df_lane_close(struct df_run *run, uint32_t index, CUdevice device);
+CUresult df_lane_load(struct df_run *run, struct df_lane *lane, int module, int image);
+CUresult df_lane_make_stream(struct df_lane *lane, int slot, enum df_stream_kind kind);
+uint32_t df_digest(const void *bytes, size_t n);
+
+/* Said when a call returned; successes of launches too: each return code is an observable. */
+CUresult df_say(struct df_step *step, const char *what, CUresult ret);
+
+/* acts.c: waits, queries, modules, streams. memory.c: copies, buffers. launch.c: launches, good and bad. */
+void df_act(struct df_step *step);
+void df_memset(struct df_step *step);
+void df_copy_device(struct df_step *step);
+void df_copy_in(struct df_step *step);
+void df_copy_out(struct df_step *step);
+void df_buffer(struct df_step *step);
+void df_readback(struct df_step *step);
+/* After a wait for the stream: what it sent to the host since the last time. */
+void df_show(struct df_step *step, struct df_stream *stream);
+void df_launch(struct df_step *step);
+void df_launch_bad(struct df_step *step);
+/* By position in its module: after a reload the same pick means what took the place. NULL: module not loaded. */
+struct df_function *df_function_of(struct df_lane *lane, uint32_t pick);
+/* Lets go whatever stands at a gate, before a call that may wait for it. */
+void df_open_gates(struct df_step *step);
+/* A value of the action that moves with the iteration as the action says. */
+uint32_t df_value(const struct df_step *step, int pick);
+/* Slot the action uses: the per-thread stream is left to its own thread. */
+struct df_stream *df_stream_of(const struct df_step *step, int *out_slot);
+/* A buffer the slot owns, 0 when it owns none. */
+int df_owned(const struct df_lane *lane, int slot, uint32_t pick);
+/* set_flag or wait_flag on a word of the lane's mapped memory, on the action's stream. */
+void df_launch_flag(struct df_step *step, struct df_function *f, uint32_t word, uint32_t value);
+
+/* run.c */
+int df_run_plan(struct df_run *run);
+
+#endif
