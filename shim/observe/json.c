@@ -1,0 +1,207 @@
+/* shim/observe/json.c - see json.h. */
+#include "shim/observe/json.h"
+
+#include <errno.h>
+#include <float.h>
+#include <string.h>
+
+void ag_json_open(struct ag_json *j, struct ag_sink *sink)
+{
+    j->sink = sink;
+    j->depth = 0;
+    j->arrays = 0;
+    j->started = 0;
+}
+
+static void fail(struct ag_json *j, int error)
+{
+    if (j->sink->error == 0) {
+        j->sink->error = error;
+    }
+}
+
+static void new_line(struct ag_json *j)
+{
+    static const char spaces[] = "                                ";
+    ag_sink_text(j->sink, "\n");
+    ag_sink_put(j->sink, spaces, j->depth);
+}
+
+static void quoted(struct ag_json *j, const char *text)
+{
+    static const char hex[] = "0123456789abcdef";
+    ag_sink_text(j->sink, "\"");
+    while (*text != '\0') {
+        unsigned char c = (unsigned char)*text;
+        size_t n = ag_sink_utf8(text);
+        if (n == 0) {
+            ag_sink_text(j->sink, "\xef\xbf\xbd");
+            n = 1;
+        } else if (c == '"' || c == '\\') {
+            char escaped[2] = {'\\', (char)c};
+            ag_sink_put(j->sink, escaped, sizeof escaped);
+        } else if (c < 0x20 || c == 0x7f) {
+            char escaped[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+            ag_sink_put(j->sink, escaped, sizeof escaped);
+        } else {
+            ag_sink_put(j->sink, text, n);
+        }
+        text += n;
+    }
+    ag_sink_text(j->sink, "\"");
+}
+
+/* Everything that stands before a value: comma, line, key. */
+static void lead_in(struct ag_json *j, const char *key)
+{
+    uint32_t here = 1u << j->depth;
+    bool keyed = j->depth > 0 && (j->arrays & here) == 0;
+    bool second_root = j->depth == 0 && (j->started & here) != 0;
+    if (keyed != (key != NULL) || second_root) {
+        fail(j, EINVAL);
+        return;
+    }
+    if (j->started & here) {
+        ag_sink_text(j->sink, ",");
+    }
+    j->started |= here;
+    if (j->depth > 0) {
+        new_line(j);
+    }
+    if (key != NULL) {
+        quoted(j, key);
+        ag_sink_text(j->sink, ": ");
+    }
+}
+
+static void begin(struct ag_json *j, const char *key, bool array)
+{
+    lead_in(j, key);
+    if (j->depth + 1 >= AG_JSON_DEPTH) {
+        fail(j, EINVAL);
+        return;
+    }
+    j->depth++;
+    j->started &= ~(1u << j->depth);
+    j->arrays &= ~(1u << j->depth);
+    j->arrays |= (uint32_t)array << j->depth;
+    ag_sink_text(j->sink, array ? "[" : "{");
+}
+
+void ag_json_object(struct ag_json *j, const char *key)
+{
+    begin(j, key, false);
+}
+
+void ag_json_array(struct ag_json *j, const char *key)
+{
+    begin(j, key, true);
+}
+
+void ag_json_end(struct ag_json *j)
+{
+    uint32_t here = 1u << j->depth;
+    if (j->depth == 0) {
+        fail(j, EINVAL);
+        return;
+    }
+    bool array = (j->arrays & here) != 0;
+    bool any = (j->started & here) != 0;
+    j->depth--;
+    if (any) {
+        new_line(j);
+    }
+    ag_sink_text(j->sink, array ? "]" : "}");
+}
+
+void ag_json_text(struct ag_json *j, const char *key, const char *value)
+{
+    lead_in(j, key);
+    if (value == NULL) {
+        ag_sink_text(j->sink, "null");
+    } else {
+        quoted(j, value);
+    }
+}
+
+void ag_json_u64(struct ag_json *j, const char *key, uint64_t value)
+{
+    lead_in(j, key);
+    ag_sink_u64(j->sink, value);
+}
+
+void ag_json_bool(struct ag_json *j, const char *key, bool value)
+{
+    lead_in(j, key);
+    ag_sink_text(j->sink, value ? "true" : "false");
+}
+
+void ag_json_null(struct ag_json *j, const char *key)
+{
+    ag_json_text(j, key, NULL);
+}
+
+/* `digits` holds 15 decimal digits d.dddddddddddddd: written without the zeros at their end. */
+static void put_digits(struct ag_json *j, uint64_t digits)
+{
+    char text[16];
+    size_t size = sizeof text;
+    for (size_t i = size; i-- > 0;) {
+        if (i == 1) {
+            text[i] = '.';
+            continue;
+        }
+        text[i] = (char)('0' + digits % 10);
+        digits /= 10;
+    }
+    while (text[size - 1] == '0') {
+        size--;
+    }
+    size -= text[size - 1] == '.';
+    ag_sink_put(j->sink, text, size);
+}
+
+/* printf() would write the decimal point of the program's locale. Always d.ddd or d.ddde+x. */
+static void put_double(struct ag_json *j, double value)
+{
+    int exponent = 0;
+    if (value < 0) {
+        ag_sink_text(j->sink, "-");
+        value = -value;
+    }
+    for (; value >= 10; exponent++) {
+        value /= 10;
+    }
+    for (; value != 0 && value < 1; exponent--) {
+        value *= 10;
+    }
+    uint64_t digits = (uint64_t)(value * 1e14 + 0.5);
+    if (digits >= 1000000000000000u) {
+        digits /= 10;
+        exponent++;
+    }
+    put_digits(j, digits);
+    if (exponent != 0) {
+        ag_sink_text(j->sink, exponent < 0 ? "e-" : "e+");
+        ag_sink_u64(j->sink, (uint64_t)(exponent < 0 ? -exponent : exponent));
+    }
+}
+
+void ag_json_double(struct ag_json *j, const char *key, double value)
+{
+    lead_in(j, key);
+    if (value >= -DBL_MAX && value <= DBL_MAX) {
+        put_double(j, value);
+    } else {
+        ag_sink_text(j->sink, "null");
+    }
+}
+
+int ag_json_close(struct ag_json *j)
+{
+    if (j->depth != 0 || j->started == 0) {
+        fail(j, EINVAL);
+    }
+    ag_sink_text(j->sink, "\n");
+    return ag_sink_flush(j->sink);
+}
