@@ -1,0 +1,260 @@
+/* tests/differential/judge.cc - did the device do what the program asked, and did the program see the same?
+ * Called by  batch.cc                    Calls  tests/support/simlog.h
+ * Threads    none
+ * Promise    see judge.h
+ * Start at   judge() */
+#include "tests/differential/judge.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+namespace ag_diff
+{
+
+namespace
+{
+
+using ag_test::Executed;
+
+struct Accepted {
+    uint64_t before = 0, after = 0;
+    int track = 0;
+    std::string where, stream, what; // action.iteration; stream; kernel, shape, argument bytes
+    const Executed *done = nullptr;
+};
+
+struct Loop {
+    int track;
+    uint64_t from, change, to; // of the program's clock; change 0: it never changed
+};
+
+struct Expectation {
+    std::vector<Accepted> accepted;
+    std::vector<Loop> loops;
+    uint64_t ops = 0;
+};
+
+Expectation read_expectation(const std::string &text)
+{
+    Expectation e;
+    std::istringstream in(text);
+    std::string word, line;
+    int track = 0;
+    while (in >> word) {
+        uint64_t n = 0;
+        if (word == "X") {
+            Accepted a;
+            std::string name, grid, block, shared, args;
+            in >> a.before >> a.after >> a.where >> a.stream >> name >> grid >> block >> shared >>
+                args;
+            a.what = name + " " + grid + " " + block + " " + shared + " " + args;
+            a.track = track;
+            e.accepted.push_back(std::move(a));
+        } else if (word == "track") {
+            in >> track;
+        } else if (word == "loop") {
+            in >> n;
+            e.loops.push_back({track, n, 0, UINT64_MAX});
+        } else if (word == "change" && !e.loops.empty()) {
+            in >> n;
+            if (!e.loops.back().change)
+                e.loops.back().change = n + 1;
+        } else if (word == "end" && !e.loops.empty()) {
+            in >> e.loops.back().to;
+        } else if (word == "ops") {
+            in >> n;
+            e.ops += n;
+        } else {
+            std::getline(in, line);
+        }
+    }
+    return e;
+}
+
+std::string describe(const Executed &e)
+{
+    return e.name + " " + e.grid + " " + e.block + " " + e.shared + " " + e.args;
+}
+
+std::string shorten(const std::string &s)
+{
+    return s.size() > 160 ? s.substr(0, 160) + "..." : s;
+}
+
+bool is_kernel(const Executed &e)
+{
+    return e.grid != "-";
+}
+
+// Per stream: executed == accepted in order; `lost` counts accepted ones that are missing when that is allowed.
+std::string match(Expectation *expectation, const ag_test::SimLog &log, bool may_lose, size_t *lost)
+{
+    std::map<std::string, std::vector<const Executed *>> done;
+    std::map<std::string, std::vector<Accepted *>> asked;
+    for (const Executed &e : log.executed)
+        if (is_kernel(e))
+            done[e.stream].push_back(&e);
+    for (Accepted &a : expectation->accepted)
+        asked[a.stream].push_back(&a);
+    *lost = 0;
+    for (auto &[stream, list] : asked) {
+        std::sort(list.begin(), list.end(),
+                  [](const Accepted *a, const Accepted *b) { return a->before < b->before; });
+        auto &ran = done[stream];
+        size_t at = 0;
+        for (Accepted *a : list) {
+            if (at < ran.size() && describe(*ran[at]) == a->what) {
+                a->done = ran[at++];
+            } else if (may_lose) {
+                ++*lost;
+            } else {
+                std::string got =
+                    at < ran.size() ? describe(*ran[at]) + " (" + ran[at]->how + ")" : "nothing";
+                return "stream " + stream + ", launch " + a->where + ": asked for " +
+                       shorten(a->what) + ", ran " + shorten(got);
+            }
+        }
+        if (at < ran.size())
+            return "stream " + stream + ": ran " + shorten(describe(*ran[at])) + " (" +
+                   ran[at]->how + "), which nobody asked for or not there";
+        done.erase(stream);
+    }
+    for (auto &[stream, ran] : done)
+        if (!ran.empty())
+            return "stream " + stream + ": ran " + shorten(describe(*ran[0])) +
+                   ", which nobody asked for";
+    return "";
+}
+
+// A call that had returned before another was entered reached the driver before it, whatever thread and stream.
+std::string check_order(const Expectation &expectation)
+{
+    std::map<std::string, std::vector<const Accepted *>> by_context;
+    for (const Accepted &a : expectation.accepted)
+        if (a.done)
+            by_context[a.done->ctx].push_back(&a);
+    for (auto &[ctx, list] : by_context) {
+        std::sort(list.begin(), list.end(),
+                  [](const Accepted *a, const Accepted *b) { return a->done->seq < b->done->seq; });
+        const Accepted *latest = nullptr;
+        for (const Accepted *a : list) {
+            if (latest && latest->before > a->after)
+                return "launch " + latest->where + " reached the driver before launch " + a->where +
+                       ", which was called earlier";
+            if (!latest || a->before > latest->before)
+                latest = a;
+        }
+    }
+    return "";
+}
+
+void measure(const Expectation &expectation, Verdict *v)
+{
+    v->ops = expectation.ops;
+    v->launches = expectation.accepted.size();
+    for (const Accepted &a : expectation.accepted) {
+        if (!a.done || !a.done->in_graph)
+            continue;
+        v->in_graphs++;
+        for (const Loop &l : expectation.loops)
+            if (l.track == a.track && l.change && a.before >= l.from && a.before + 1 < l.change)
+                v->diverged = true;
+    }
+    v->replayed = v->in_graphs > 0;
+}
+
+std::string first_difference(const std::string &a, const std::string &b)
+{
+    std::istringstream left(a), right(b);
+    std::string x, y;
+    for (int line = 1;; line++) {
+        bool l = static_cast<bool>(std::getline(left, x)),
+             r = static_cast<bool>(std::getline(right, y));
+        if (!l && !r)
+            return "";
+        if (l != r || x != y)
+            return "line " + std::to_string(line) + ": native \"" + (l ? x : "(end)") +
+                   "\", shim \"" + (r ? y : "(end)") + "\"";
+    }
+}
+
+// How often a call answered with an error.
+size_t count_errors(const std::string &said)
+{
+    size_t n = 0;
+    std::istringstream in(said);
+    std::string line;
+    while (std::getline(in, line)) {
+        size_t at = line.rfind('=');
+        if (line.find(" called=") == std::string::npos && at != std::string::npos &&
+            line.compare(at, std::string::npos, "=0") != 0)
+            n++;
+    }
+    return n;
+}
+
+// After a call of a track has answered with a sticky code no launch of it may succeed.
+std::string check_sticky(const std::string &said)
+{
+    static const char *const sticky[] = {"=700", "=719", "=715"};
+    std::istringstream in(said);
+    std::string line;
+    bool dead = false;
+    while (std::getline(in, line)) {
+        if (line.compare(0, 8, "episode ") == 0 || line.compare(0, 5, "lane ") == 0)
+            dead = false;
+        size_t at = line.rfind('=');
+        if (at == std::string::npos || line.find(" called=") != std::string::npos)
+            continue;
+        std::string code = line.substr(at);
+        if (std::any_of(std::begin(sticky), std::end(sticky),
+                        [&](const char *s) { return code == s; }))
+            dead = true;
+        else if (dead && code == "=0" && line.find(" query") == std::string::npos)
+            return "after a sticky error: " + line;
+    }
+    return "";
+}
+
+} // namespace
+
+std::string judge_reference(const Trace &native, Rule rule)
+{
+    if (native.status != 0)
+        return "status " + std::to_string(native.status);
+    if (!native.log.bad_line.empty())
+        return "log line " + native.log.bad_line;
+    size_t lost = 0;
+    Expectation e = read_expectation(native.expected);
+    std::string why = match(&e, native.log, rule == Rule::sticky, &lost);
+    return why.empty() ? check_order(e) : why;
+}
+
+Verdict judge(const Trace &native, const Trace &shim, Rule rule)
+{
+    Verdict v;
+    Expectation e = read_expectation(shim.expected);
+    size_t lost = 0;
+    if (shim.status != 0) {
+        v.why = shim.status == 124 ? "hangs" : "dies with status " + std::to_string(shim.status);
+        return v;
+    }
+    v.why = match(&e, shim.log, rule != Rule::strict, &lost);
+    measure(e, &v);
+    if (v.why.empty())
+        v.why = check_order(e);
+    if (!v.why.empty())
+        return v;
+    if (rule == Rule::strict)
+        v.why = first_difference(native.said, shim.said);
+    else if (rule == Rule::sticky)
+        v.why = check_sticky(shim.said);
+    else if (lost > 1)
+        v.why = std::to_string(lost) + " launches lost, one was refused";
+    else if (lost && count_errors(shim.said) < count_errors(native.said))
+        v.why = "a launch was lost and no call said so";
+    return v;
+}
+
+} // namespace ag_diff

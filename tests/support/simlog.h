@@ -1,0 +1,44 @@
+/* tests/support/simlog.h - the execution log of the simulated driver, read back.
+ * Called by  tests/differential, tests/scenarios      Calls  nothing
+ * Threads    none
+ * Promise    a line that cannot be read is reported, never skipped
+ * Start at   read_simlog(); the grammar is in tools/simcuda/README.md */
+#ifndef AG_TESTS_SUPPORT_SIMLOG_H
+#define AG_TESTS_SUPPORT_SIMLOG_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ag_test
+{
+
+// An operation that the simulated device ran.
+struct Executed {
+    uint64_t seq = 0;
+    std::string ctx, stream; // names of the log; a stream is its cuStreamGetId
+    bool in_graph = false;
+    std::string how; // "launch" or "graph:EXEC:NODE"
+    std::string name, grid, block, shared, args;
+};
+
+// A call that the simulated driver received (SIMCUDA_LOG_CALLS=1).
+struct Called {
+    uint64_t seq = 0;
+    std::string thread, symbol;
+    int status = 0;
+};
+
+struct SimLog {
+    std::vector<Executed> executed;
+    std::vector<Called> called;
+    std::string bad_line; // the first that could not be read
+
+    size_t in_graphs() const;
+    size_t calls(const std::string &symbol) const;
+};
+
+SimLog read_simlog(const std::string &path);
+
+} // namespace ag_test
+#endif
