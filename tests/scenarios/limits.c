@@ -1,0 +1,108 @@
+/* tests/scenarios/limits.c - C5, C6, C7: where graphs do not pay, where memory is short, where a process forks.
+ * Called by  scene.c                     Calls  scene.h
+ * Threads    one
+ * Promise    see scene.h
+ * Start at   scene_limits */
+#define _GNU_SOURCE
+#include "tests/scenarios/scene.h"
+
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static uint32_t mix(uint32_t *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+static CUfunction some_function(CUmodule varying, uint32_t pick)
+{
+    static const char *const names[] = {"vary_mix", "vary_xor", "vary_rot"};
+    return scene_function(varying, names[pick % 3]);
+}
+
+/* Launches in an order that never comes back, shapes included. */
+static void never_repeating(void)
+{
+    scene_open();
+    CUmodule varying = scene_load("varying");
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = scene_buffer();
+    uint32_t state = 1;
+    for (unsigned i = 0; i < 6000; i++) {
+        unsigned v = mix(&state), grid = 1 + mix(&state) % 8, block = 1 + mix(&state) % 64;
+        NEED(scene_launch(some_function(varying, mix(&state)), s, grid, block, 0, ARGS(&x, &v)));
+        if (mix(&state) % 97 == 0)
+            NEED(cuStreamSynchronize(s));
+    }
+    scene_show("x", 0, s, x);
+}
+
+/* One body of the many: fixed for its number, unlike all others. */
+static void one_body(CUmodule varying, CUstream s, CUdeviceptr x, uint32_t number)
+{
+    uint32_t state = number * 2654435761u + 7;
+    for (unsigned i = 0; i < 16; i++) {
+        unsigned v = i, block = 1 + mix(&state) % 64;
+        NEED(scene_launch(some_function(varying, mix(&state)), s, 1, block, 0, ARGS(&x, &v)));
+    }
+    NEED(cuStreamSynchronize(s));
+}
+
+/* More different sequences than the memory for graphs holds, each often enough to be worth a graph. */
+static void many_sequences(void)
+{
+    scene_open();
+    CUmodule varying = scene_load("varying");
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = scene_buffer();
+    struct rusage before, after;
+    one_body(varying, s, x, 0);
+    getrusage(RUSAGE_SELF, &before);
+    for (unsigned number = 0; number < 2000; number++)
+        for (int again = 0; again < 6; again++)
+            one_body(varying, s, x, number);
+    for (int again = 0; again < 20; again++) /* an old one once more, and for longer */
+        one_body(varying, s, x, 3);
+    getrusage(RUSAGE_SELF, &after);
+    fprintf(stderr, "grown %ld KB\n", after.ru_maxrss - before.ru_maxrss);
+    scene_show("x", 0, s, x);
+}
+
+/* The parent has learned and goes on; the child gets what a forked child gets from CUDA, at once. */
+static void forked_child(void)
+{
+    scene_open();
+    CUmodule varying = scene_load("varying");
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = scene_buffer();
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        scene_work(varying, s, x, 12, round);
+        if (round == ODD_ROUND) {
+            fflush(stdout);
+            pid_t pid = fork(); /* with launches held or queued */
+            if (pid == 0) {
+                CUcontext ctx = NULL;
+                int version = 0;
+                printf("child: init %d, ", cuInit(0));
+                printf("version %d, ", cuDriverGetVersion(&version));
+                printf("current %d\n", cuCtxGetCurrent(&ctx));
+                fflush(stdout);
+                _exit(7);
+            }
+            int status = 0;
+            waitpid(pid, &status, 0);
+            printf("child ended with %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+        }
+        if (round % 4 == 0)
+            NEED(cuStreamSynchronize(s));
+    }
+    scene_show("x", 0, s, x);
+}
+
+const struct scene_case scene_limits[] = {{"C5-never-repeating", never_repeating},
+                                          {"C6-many-sequences", many_sequences},
+                                          {"C7-forked-child", forked_child},
+                                          {NULL, NULL}};

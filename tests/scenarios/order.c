@@ -1,0 +1,175 @@
+/* tests/scenarios/order.c - O-11, O-12, O-19: order given by the host alone, polling, watching memory.
+ * Called by  scene.c                     Calls  scene.h
+ * Threads    O-11 makes its own
+ * Promise    a host that waits without calling CUDA waits under the watchdog only
+ * Start at   scene_order */
+#define _GNU_SOURCE
+#include "tests/scenarios/scene.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* O-11: one staging buffer in device memory goes round between threads; the stream is their only order. */
+struct pool {
+    pthread_mutex_t lock;
+    CUdeviceptr staging;
+    CUstream stream;
+    CUmodule varying, basic;
+    uint32_t *pinned; /* source of each turn's upload, never used twice */
+    CUdeviceptr out;
+    int threads, turns;
+};
+struct member {
+    struct pool *pool;
+    int index, rounds;
+    pthread_t handle;
+};
+
+static void take_turn(struct pool *p, int thread, int round)
+{
+    uint32_t *source = p->pinned + 4 * p->turns++;
+    CUdeviceptr out = p->out + 4u * (unsigned)(thread * 32 + round % 32);
+    CUfunction copy = scene_function(p->basic, "copy");
+    int n = 1;
+    source[0] = (uint32_t)(thread * 1000 + round);
+    NEED(cuMemcpyHtoDAsync(p->staging, source, 4, p->stream));
+    scene_work(p->varying, p->stream, p->staging, round == ODD_ROUND / 2 ? 7 : 8, 3);
+    NEED(scene_launch(copy, p->stream, 1, 32, 0, ARGS(&p->staging, &out, &n)));
+}
+
+static void *turns(void *data)
+{
+    struct member *m = data;
+    CUdevice device;
+    CUcontext ctx;
+    NEED(cuDeviceGet(&device, 0));
+    NEED(cuDevicePrimaryCtxRetain(&ctx, device));
+    NEED(cuCtxSetCurrent(ctx));
+    for (int round = 0; round < m->rounds; round++) {
+        pthread_mutex_lock(&m->pool->lock);
+        take_turn(m->pool, m->index, round);
+        pthread_mutex_unlock(&m->pool->lock);
+        sched_yield();
+    }
+    return NULL;
+}
+
+static void share_stream(int threads, CUstream stream)
+{
+    struct pool p = {.stream = stream, .threads = threads};
+    struct member m[16];
+    pthread_mutex_init(&p.lock, NULL);
+    p.varying = scene_load("varying");
+    p.basic = scene_load("basic");
+    p.staging = scene_buffer();
+    p.out = scene_buffer();
+    NEED(cuMemHostAlloc((void **)&p.pinned, 16 * 4 * 4 * ROUNDS, 0));
+    for (int i = 0; i < threads; i++) {
+        m[i] = (struct member){&p, i, threads > 2 ? ROUNDS / 2 : ROUNDS, 0};
+        pthread_create(&m[i].handle, NULL, turns, &m[i]);
+    }
+    for (int i = 0; i < threads; i++)
+        pthread_join(m[i].handle, NULL);
+    printf("%d threads, %s stream: ", threads, stream ? "one" : "legacy");
+    scene_show("out", 0, stream, p.out);
+}
+
+static void host_order(void)
+{
+    scene_open();
+    share_stream(2, NULL);
+    share_stream(16, NULL);
+    share_stream(2, scene_stream(CU_STREAM_DEFAULT));
+    share_stream(16, scene_stream(CU_STREAM_NON_BLOCKING));
+}
+
+/* O-12. The first query is asked while a kernel is known to run; then nothing but queries. */
+static void poll_stream(const char *name, CUmodule varying, CUmodule flag, CUstream s, int with_event)
+{
+    CUfunction wait = scene_function(flag, "wait_flag");
+    CUdeviceptr x = scene_buffer(), gate_device;
+    volatile unsigned *gate = scene_mapped(&gate_device);
+    CUevent event;
+    int early = 0;
+    NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned value = round + 1;
+        int slow = round % 4 == 0;
+        if (slow)
+            NEED(scene_launch(wait, s, 1, 1, 0, ARGS(&gate_device, &value)));
+        scene_work(varying, s, x, round == ODD_ROUND ? 9 : 8, round);
+        if (with_event)
+            NEED(cuEventRecord(event, s));
+        CUresult ret = with_event ? cuEventQuery(event) : cuStreamQuery(s);
+        if (slow && ret != CUDA_ERROR_NOT_READY)
+            early++;
+        __atomic_store_n(gate, value, __ATOMIC_RELEASE);
+        while (ret == CUDA_ERROR_NOT_READY) {
+            usleep(50);
+            ret = with_event ? cuEventQuery(event) : cuStreamQuery(s);
+        }
+        if (ret)
+            printf("round %u: %d\n", round, ret);
+    }
+    printf("%s, %s: too early %d, ", name, with_event ? "event" : "stream", early);
+    scene_show("x", 0, s, x);
+}
+
+static void polling(void)
+{
+    scene_open();
+    CUmodule varying = scene_load("varying"), flag = scene_load("flag");
+    for (int with_event = 0; with_event < 2; with_event++) {
+        poll_stream("legacy", varying, flag, NULL, with_event);
+        poll_stream("blocking", varying, flag, scene_stream(CU_STREAM_DEFAULT), with_event);
+        poll_stream("non-blocking", varying, flag, scene_stream(CU_STREAM_NON_BLOCKING), with_event);
+    }
+}
+
+/* O-19. Nothing is called between the launch that tells and the host that listens. */
+static void listen(const char *name, volatile unsigned *word, CUdeviceptr word_device)
+{
+    CUmodule varying = scene_load("varying");
+    CUfunction tell = scene_function(scene_load("flag"), "set_flag");
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = scene_buffer();
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned value = round + 1;
+        scene_work(varying, s, x, 4, round);
+        if (round == ODD_ROUND)
+            scene_work(varying, s, x, 1, round);
+        NEED(scene_launch(tell, s, 1, 1, 0, ARGS(&word_device, &value)));
+        while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+            sched_yield();
+        scene_work(varying, s, x, 4, round);
+    }
+    printf("%s: heard %u, ", name, *word);
+    scene_show("x", 0, s, x);
+}
+
+static void watching(void)
+{
+    CUdeviceptr device;
+    unsigned *plain, *registered;
+    scene_open();
+    unsigned *mapped = scene_mapped(&device);
+    listen("mapped", mapped, device);
+    NEED(cuMemHostAlloc((void **)&plain, 4096, 0));
+    memset(plain, 0, 4096);
+    listen("pinned, by its host address", plain, (CUdeviceptr)(uintptr_t)plain);
+    registered = aligned_alloc(4096, 4096);
+    memset(registered, 0, 4096);
+    NEED(cuMemHostRegister(registered, 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
+    NEED(cuMemHostGetDevicePointer(&device, registered, 0));
+    listen("registered", registered, device);
+    NEED(cuMemHostUnregister(registered));
+    free(registered);
+}
+
+const struct scene_case scene_order[] = {{"O-11-host-order", host_order},
+                                         {"O-12-polling", polling},
+                                         {"O-19-watching", watching},
+                                         {NULL, NULL}};

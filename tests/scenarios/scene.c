@@ -1,0 +1,142 @@
+/* tests/scenarios/scene.c - what the scenario programs share, and their main().
+ * Called by  scenarios_test.cc: scene CASE IMAGES-FOLDER      Calls  the driver API through -lcuda
+ * Threads    any
+ * Promise    exit status 3: the scene could not be played; 124: the watchdog ended it
+ * Start at   main() */
+#define _GNU_SOURCE
+#include "tests/scenarios/scene.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *images;
+
+void scene_need(CUresult ret, const char *what)
+{
+    if (ret == CUDA_SUCCESS)
+        return;
+    printf("scene could not be played: %s gave %d\n", what, ret);
+    fflush(stdout);
+    _exit(3);
+}
+
+void scene_open(void)
+{
+    CUdevice device;
+    CUcontext ctx;
+    NEED(cuInit(0));
+    NEED(cuDeviceGet(&device, 0));
+    NEED(cuDevicePrimaryCtxRetain(&ctx, device));
+    NEED(cuCtxSetCurrent(ctx));
+}
+
+CUmodule scene_load(const char *image)
+{
+    char path[4096];
+    CUmodule module;
+    snprintf(path, sizeof path, "%s/%s.fatbin", images, image);
+    NEED(cuModuleLoad(&module, path));
+    return module;
+}
+
+CUfunction scene_function(CUmodule module, const char *name)
+{
+    CUfunction f;
+    NEED(cuModuleGetFunction(&f, module, name));
+    return f;
+}
+
+CUdeviceptr scene_buffer(void)
+{
+    uint32_t start[WORDS];
+    CUdeviceptr p;
+    for (uint32_t i = 0; i < WORDS; i++)
+        start[i] = i;
+    NEED(cuMemAlloc(&p, sizeof start));
+    NEED(cuMemcpyHtoD(p, start, sizeof start));
+    NEED(cuCtxSynchronize());
+    return p;
+}
+
+CUstream scene_stream(unsigned flags)
+{
+    CUstream s;
+    NEED(cuStreamCreate(&s, flags));
+    return s;
+}
+
+void *scene_mapped(CUdeviceptr *out_device)
+{
+    void *p;
+    NEED(cuMemHostAlloc(&p, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    memset(p, 0, 4096);
+    NEED(cuMemHostGetDevicePointer(out_device, p, 0));
+    return p;
+}
+
+CUresult scene_launch(CUfunction f, CUstream stream, unsigned grid, unsigned block, unsigned shared,
+                      void **args)
+{
+    return cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, stream, args, NULL);
+}
+
+void scene_work(CUmodule varying, CUstream stream, CUdeviceptr buffer, unsigned launches,
+                unsigned value)
+{
+    static const char *const names[] = {"vary_mix", "vary_xor", "vary_rot"};
+    CUfunction f[3];
+    for (int i = 0; i < 3; i++)
+        f[i] = scene_function(varying, names[i]);
+    for (unsigned i = 0; i < launches; i++) {
+        unsigned v = value + i;
+        NEED(scene_launch(f[i % 3], stream, 1, 64, 0, ARGS(&buffer, &v)));
+    }
+}
+
+uint32_t scene_digest(const void *bytes, size_t n)
+{
+    const unsigned char *b = bytes;
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ b[i]) * 16777619u;
+    return h;
+}
+
+void scene_show(const char *what, unsigned round, CUstream stream, CUdeviceptr buffer)
+{
+    uint32_t words[WORDS] = {0};
+    CUresult wait = cuStreamSynchronize(stream);
+    CUresult read = cuMemcpyDtoH(words, buffer, sizeof words);
+    printf("%s %u: %d %d %08x\n", what, round, wait, read, scene_digest(words, sizeof words));
+}
+
+static void on_alarm(int signal)
+{
+    static const char text[] = "the watchdog ended the scene\n";
+    (void)signal;
+    if (write(1, text, sizeof text - 1) < 0)
+        _exit(125);
+    _exit(124);
+}
+
+int main(int argc, char **argv)
+{
+    const struct scene_case *const lists[] = {scene_replay, scene_order, scene_lifetime, scene_errors,
+                                              scene_limits};
+    if (argc < 3)
+        return 2;
+    images = argv[2];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    signal(SIGALRM, on_alarm);
+    alarm(60);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (const struct scene_case *c = lists[i]; c->name; c++)
+            if (!strcmp(c->name, argv[1])) {
+                c->play();
+                return 0;
+            }
+    fprintf(stderr, "no scene %s\n", argv[1]);
+    return 2;
+}
