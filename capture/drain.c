@@ -1,0 +1,299 @@
+/* capture/drain.c - everything that makes the program see its work, or changes what a launch reads. See submit.h.
+ * Start at   ag_drain() */
+#include "capture/guard.h"
+#include "capture/replay.h"
+#include "capture/submit.h"
+
+static uint32_t logs(struct ag_capture *cap)
+{
+    return atomic_load_explicit(&cap->contexts, memory_order_acquire);
+}
+
+/* Caller has entered the log. */
+static void finish(struct ag_oplog *log, enum ag_drain_kind kind, enum ag_refusal why)
+{
+    struct ag_stream *s = log->cur ? log->cur : log->last;
+    if (!s)
+        return;
+    const CUresult ret = ag_oplog_cut(log, ag_policy_drain(s->policy, kind), why);
+    if (ret != CUDA_SUCCESS)
+        ag_oplog_keep_error(log, ret);
+    if (kind == AG_DRAIN_SYNC)
+        atomic_store_explicit(&log->anchored, 1, memory_order_relaxed);
+}
+
+static bool concerned(const struct ag_oplog *log, enum ag_drain_kind kind)
+{
+    if (atomic_load_explicit(&log->open, memory_order_relaxed))
+        return true;
+    return kind == AG_DRAIN_SYNC && !atomic_load_explicit(&log->anchored, memory_order_relaxed);
+}
+
+void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, enum ag_row row)
+{
+    if (ag_thread.busy)
+        return;
+#ifdef AG_MUTANT_NO_DRAIN_AT_SYNC
+    if (kind == AG_DRAIN_SYNC)
+        return;
+#endif
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (!concerned(log, kind))
+            continue;
+        ag_oplog_enter(log);
+        if (log->sent < log->n && cap->counters->drains)
+            ag_count(&cap->counters->drains[row], 1);
+        finish(log, kind, AG_REFUSAL_SHORT);
+        ag_oplog_leave(log);
+    }
+}
+
+void ag_note_idle(struct ag_capture *cap)
+{
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (ag_thread.busy || !concerned(log, AG_DRAIN_SYNC))
+            continue;
+        ag_oplog_enter(log);
+        if (!log->n)
+            finish(log, AG_DRAIN_SYNC, AG_REFUSAL_SHORT);
+        ag_oplog_leave(log);
+    }
+}
+
+CUresult ag_take_pending(struct ag_capture *cap)
+{
+    CUcontext ctx = NULL;
+    CUresult ret = CUDA_SUCCESS;
+    if (!atomic_load_explicit(&cap->troubled, memory_order_relaxed) || ag_thread.busy)
+        return CUDA_SUCCESS;
+    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+        return CUDA_SUCCESS;
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (log->ctx != ctx)
+            continue;
+        ag_oplog_enter(log);
+        ret = log->pending;
+        log->pending = CUDA_SUCCESS;
+        if (ret != CUDA_SUCCESS) {
+            atomic_fetch_sub(&cap->troubled, 1);
+            ag_count(&cap->counters->errors_delivered, 1);
+        }
+        ag_oplog_leave(log);
+    }
+    return ret;
+}
+
+CUresult ag_settle_status(struct ag_capture *cap, CUresult ret)
+{
+    if (ag_sticky(ret)) {
+        ag_capture_wish_off(cap, "the context reported a sticky error");
+        if (!ag_thread.busy)
+            ag_capture_settle(cap);
+    }
+    return ret;
+}
+
+CUresult ag_deliver(struct ag_capture *cap, CUresult ret)
+{
+    if (ret != CUDA_SUCCESS && ret != CUDA_ERROR_NOT_READY)
+        return ag_settle_status(cap, ret);
+    const CUresult pending = ag_take_pending(cap);
+    return pending == CUDA_SUCCESS ? ret : pending;
+}
+
+/* Nothing is held any more and no error waits: the hooks may become bare jumps. */
+void ag_capture_settle(struct ag_capture *cap)
+{
+    if (ag_thread.busy)
+        return;
+    const bool was_off = atomic_exchange(&cap->off, true);
+    ag_drain(cap, AG_DRAIN_BREAK, AG_ROW_cuInit);
+    if (!was_off && !atomic_load(&cap->troubled))
+        cap->turned_off(cap);
+}
+
+static void retire(struct ag_capture *cap, enum ag_row row,
+                   void (*forget)(struct ag_oplog *, const void *), const void *what)
+{
+    if (ag_thread.busy)
+        return;
+    ag_drain(cap, AG_DRAIN_ASYNC, row);
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (!atomic_load(&log->used)) /* its context may be gone */
+            continue;
+        ag_oplog_enter(log);
+        finish(log, AG_DRAIN_BREAK, AG_REFUSAL_SHORT);
+        forget(log, what);
+        ag_oplog_leave(log);
+    }
+}
+
+static void forget_module(struct ag_oplog *log, const void *module)
+{
+#ifdef AG_MUTANT_LAYOUT_KEPT
+    (void)log;
+    (void)module;
+#else
+    if (!module || ag_funcs_touch_module(&log->funcs, (CUmodule)module))
+        ag_oplog_forget(log);
+#endif
+}
+
+void ag_retire_module(struct ag_capture *cap, CUmodule module, enum ag_row row)
+{
+    retire(cap, row, forget_module, module);
+}
+
+static void forget_stream(struct ag_oplog *log, const void *handle)
+{
+    struct ag_stream *s;
+    HASH_FIND_PTR(log->streams, &handle, s);
+    if (s)
+        ag_stream_free(s);
+}
+
+void ag_retire_stream(struct ag_capture *cap, CUstream handle, enum ag_row row)
+{
+    if (handle == CU_STREAM_LEGACY || !handle)
+        ag_drain(cap, AG_DRAIN_ASYNC, row);
+    else
+        retire(cap, row, forget_stream, handle);
+}
+
+static void forget_context(struct ag_oplog *log, const void *unused)
+{
+    (void)unused;
+    ag_oplog_forget(log);
+    atomic_fetch_add(&log->cap->epoch, 1);
+    atomic_store(&log->used, false);
+    if (log->pending != CUDA_SUCCESS)
+        atomic_fetch_sub(&log->cap->troubled, 1);
+    log->pending = CUDA_SUCCESS;
+}
+
+void ag_retire_contexts(struct ag_capture *cap, enum ag_row row)
+{
+    retire(cap, row, forget_context, NULL);
+}
+
+static void forget_all(struct ag_oplog *log, const void *unused)
+{
+    (void)unused;
+    ag_oplog_forget(log);
+}
+
+void ag_forget_state(struct ag_capture *cap, enum ag_row row)
+{
+    retire(cap, row, forget_all, NULL);
+}
+
+void ag_attribute_changes(struct ag_capture *cap, CUfunction f, int attribute, int value,
+                          enum ag_row row)
+{
+    bool drain = false;
+#ifndef AG_MUTANT_ATTRIBUTE_IGNORED
+    for (uint32_t i = 0, n = logs(cap); i < n && !ag_thread.busy; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        ag_oplog_enter(log);
+        const struct ag_func *known = ag_funcs_find(&log->funcs, f);
+        drain |= !known || ag_func_changes(known, attribute, value);
+        ag_oplog_leave(log);
+    }
+#else
+    (void)f;
+    (void)attribute;
+    (void)value;
+#endif
+    if (drain)
+        ag_drain(cap, AG_DRAIN_ASYNC, row);
+}
+
+void ag_attribute_set(struct ag_capture *cap, CUfunction f, int attribute, int value)
+{
+#ifdef AG_MUTANT_ATTRIBUTE_IGNORED
+    (void)cap;
+    (void)f;
+    (void)attribute;
+    (void)value;
+#else
+    CUcontext ctx = NULL;
+    if (ag_thread.busy || ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+        return;
+    ag_oplog_of(cap, ctx);
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        ag_oplog_enter(log);
+        struct ag_func *known = log->ctx == ctx ? ag_funcs_get(&log->funcs, cap->drv, f)
+                                                : ag_funcs_find(&log->funcs, f);
+        if (known && ag_func_changes(known, attribute, value) &&
+            !ag_func_set(known, attribute, value)) {
+            finish(log, AG_DRAIN_BREAK, AG_REFUSAL_SHORT);
+            ag_oplog_forget(log);
+        }
+        ag_oplog_leave(log);
+    }
+#endif
+}
+
+void ag_capture_begins(struct ag_capture *cap, enum ag_row row)
+{
+    atomic_fetch_add(&cap->capturing, 1);
+    ag_drain(cap, AG_DRAIN_ASYNC, row);
+}
+
+void ag_capture_began(struct ag_capture *cap, CUresult ret)
+{
+    if (ret != CUDA_SUCCESS)
+        atomic_fetch_sub(&cap->capturing, 1);
+}
+
+/* Did this answer of EndCapture end a capture? (CUDA 13.0: the 900 codes say that it ended invalid; WRONG_THREAD and
+ * ILLEGAL_STATE leave it, if there is one, going on.) */
+static bool over(CUresult ret)
+{
+    switch ((int)ret) {
+    case CUDA_SUCCESS:
+    case CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED:
+    case CUDA_ERROR_STREAM_CAPTURE_INVALIDATED:
+    case CUDA_ERROR_STREAM_CAPTURE_MERGE:
+    case CUDA_ERROR_STREAM_CAPTURE_UNMATCHED:
+    case CUDA_ERROR_STREAM_CAPTURE_UNJOINED:
+    case CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
+    case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
+    case CUDA_ERROR_CAPTURED_EVENT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void ag_capture_ended(struct ag_capture *cap, CUresult ret)
+{
+    uint32_t now = atomic_load(&cap->capturing);
+    while (over(ret) && now && !atomic_compare_exchange_weak(&cap->capturing, &now, now - 1))
+        ;
+}
+
+void ag_look(struct ag_capture *cap)
+{
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        const uint32_t flushes = atomic_load_explicit(&log->flushes, memory_order_relaxed) + 1;
+        if (!atomic_load_explicit(&log->holding, memory_order_relaxed)) {
+            log->looked = 0;
+        } else if (log->looked != flushes) {
+            log->looked = flushes;
+        } else {
+            ag_oplog_enter(log);
+            if (log->sent < log->n && log->looked == atomic_load(&log->flushes) + 1) {
+                ag_count(&cap->counters->liveness_flushes, 1);
+                finish(log, AG_DRAIN_BREAK, AG_REFUSAL_LIVENESS);
+            }
+            ag_oplog_leave(log);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+/* capture/graph.h - a segment as an executable CUDA graph: build, patch, launch, destroy.
+ * Called by  capture/replay.c            Calls  the driver
+ * Threads    caller holds the lock of the log the ops are in
+ * Promise    a chain of kernel nodes in the order of the ops, so it runs as the stream would have run them. What the
+ *            exec holds is mirrored byte for byte in `args`; a patch that fails leaves the graph unusable.
+ * Start at   ag_graph_build()
+ *
+ * Driver facts (CUDA 13.0 documentation, 580.159 measured): cuGraphExecKernelNodeSetParams needs the node of the source
+ * graph, so the CUgraph is kept; it affects later launches only, so an exec in flight may be patched; it cannot change
+ * attributes, which is why they are part of the signature. Destroying an exec in flight is deferred by the driver. */
+#ifndef AG_CAPTURE_GRAPH_H
+#define AG_CAPTURE_GRAPH_H
+
+#include "capture/oplog.h"
+
+struct ag_node {
+    CUgraphNode node;
+    struct ag_sig *sig;
+    uint32_t args;        /* offset in ag_graph.args */
+    uint32_t first_param; /* of the node, in ag_graph.changed */
+    uint64_t patched;     /* times */
+};
+
+struct ag_graph {
+    CUgraph graph;
+    CUgraphExec exec;
+    uint32_t number;  /* in its stream, what policy knows it by */
+    uint32_t serial;  /* in the process, from 1: the N of dump files */
+    uint32_t segment; /* policy's name of the segment */
+    uint32_t entry;   /* in the budget */
+    struct ag_stream *stream;
+    uint64_t bytes; /* estimate: host and device memory (table in docs/ARCHITECTURE.md) */
+    uint64_t replays, patched_launches, build_ns;
+    uint32_t n;
+    struct ag_node *node; /* [n] */
+    size_t args_used;
+    unsigned char *args; /* [args_used] what the exec's nodes hold */
+    uint64_t
+        *changed; /* [all parameters] times patched, node after node; NULL unless dumps are on */
+};
+
+/* Builds from the ops of the open segment. NULL: refused, *out_why says why and nothing is left behind. */
+struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why);
+/* Makes the exec hold the arguments of the log's ops, which have the graph's signatures in the graph's order.
+ * False: the driver refused; the graph must be destroyed. *out_nodes, *out_bytes: what was patched. */
+bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
+                    uint64_t *out_bytes);
+CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv);
+void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv);
+
+/* kernelParams for packed arguments: pointers into `args`, valid until the next call with this log. */
+void **ag_op_pointers(struct ag_oplog *log, const struct ag_func *func, unsigned char *args);
+
+#endif

@@ -1,0 +1,243 @@
+/* capture/oplog.c - see oplog.h. */
+#define HASH_NONFATAL_OOM 1
+#include "capture/oplog.h"
+#include "capture/graph.h"
+#include "capture/guard.h"
+#include "shim/observe/log.h"
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local struct ag_thread ag_thread __attribute__((tls_model("initial-exec")));
+__attribute__((visibility("hidden"))) _Atomic uint32_t ag_open_logs;
+__attribute__((visibility("hidden"))) _Atomic uint32_t ag_unseen_calls;
+
+static struct ag_oplog *find_log(struct ag_capture *cap, CUcontext ctx)
+{
+    const uint32_t n = atomic_load_explicit(&cap->contexts, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (log->ctx == ctx)
+            return log;
+    }
+    return NULL;
+}
+
+static struct ag_oplog *make_log(struct ag_capture *cap, CUcontext ctx)
+{
+    struct ag_oplog *log = calloc(1, sizeof *log);
+    if (!log)
+        return NULL;
+    log->cap = cap;
+    log->ctx = ctx;
+    log->room = cap->limits.max_segment;
+    log->ops = calloc(log->room, sizeof *log->ops);
+    log->entries = 4096;
+    log->by_entry = calloc(log->entries + 1, sizeof *log->by_entry);
+    log->budget = ag_budget_create(cap->options->max_bytes, log->entries);
+    log->seen_calls = atomic_load(&ag_unseen_calls);
+    if (log->ops && log->by_entry && log->budget)
+        return log;
+    if (log->budget)
+        ag_budget_destroy(log->budget);
+    free(log->by_entry);
+    free(log->ops);
+    free(log);
+    return NULL;
+}
+
+struct ag_oplog *ag_oplog_of(struct ag_capture *cap, CUcontext ctx)
+{
+    struct ag_oplog *log = find_log(cap, ctx);
+    if (log)
+        return log;
+    ag_lock_take(&cap->contexts_lock);
+    const uint32_t n = atomic_load(&cap->contexts);
+    log = find_log(cap, ctx);
+    if (!log && n < AG_CONTEXTS_MAX && (log = make_log(cap, ctx))) {
+        atomic_store(&cap->logs[n], log);
+        atomic_store_explicit(&cap->contexts, n + 1, memory_order_release);
+    }
+    ag_lock_give(&cap->contexts_lock);
+    return log;
+}
+
+/* The legacy stream belongs to the current context; any other must say that it does. */
+static bool belongs(struct ag_oplog *log, CUstream handle, uint64_t *out_id)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    CUcontext ctx = NULL;
+    unsigned long long id = 0;
+    if (handle != CU_STREAM_LEGACY &&
+        (ag_real(drv, cuStreamGetCtx)(handle, &ctx) != CUDA_SUCCESS || ctx != log->ctx))
+        return false;
+    if (ag_real(drv, cuStreamGetId)(handle, &id) != CUDA_SUCCESS)
+        return false;
+    *out_id = id;
+    return true;
+}
+
+static struct ag_stream *make_stream(struct ag_oplog *log, CUstream handle)
+{
+    struct ag_stream *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->handle = handle;
+    s->log = log;
+    s->policy = ag_policy_create(&log->cap->limits);
+    const unsigned before = HASH_COUNT(log->streams);
+    if (s->policy)
+        HASH_ADD_PTR(log->streams, handle, s);
+    if (s->policy && HASH_COUNT(log->streams) > before)
+        return s;
+    if (s->policy)
+        ag_policy_destroy(s->policy);
+    free(s);
+    return NULL;
+}
+
+struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle)
+{
+    const uint32_t epoch = atomic_load(&log->cap->epoch);
+    struct ag_stream *s;
+    uint64_t id;
+    HASH_FIND_PTR(log->streams, &handle, s);
+    if (s && s->epoch == epoch)
+        return s;
+    if (!belongs(log, handle, &id) || (!s && !(s = make_stream(log, handle))))
+        return NULL;
+    if (s->id != id)
+        ag_stream_forget(s);
+    s->id = id;
+    s->epoch = epoch;
+    atomic_store(&log->used, true);
+    return s;
+}
+
+static void drop_graphs(struct ag_stream *s)
+{
+    struct ag_counters *counters = s->log->cap->counters;
+    for (uint32_t i = 1; i < s->graphs; i++) {
+        struct ag_graph *g = s->graph[i];
+        if (!g)
+            continue;
+        ag_budget_release(s->log->budget, g->entry);
+        s->log->by_entry[g->entry] = NULL;
+        ag_count_down(&counters->graphs_live, 1);
+        ag_count_down(&counters->graph_bytes, g->bytes);
+        ag_graph_destroy(g, s->log->cap->drv);
+    }
+    free(s->graph);
+    s->graph = NULL;
+    s->graphs = 0;
+}
+
+void ag_stream_forget(struct ag_stream *s)
+{
+    drop_graphs(s);
+    ag_policy_forget(s->policy);
+    atomic_store(&s->aside, false);
+}
+
+void ag_stream_free(struct ag_stream *s)
+{
+    struct ag_oplog *log = s->log;
+    drop_graphs(s);
+    ag_policy_destroy(s->policy);
+    HASH_DEL(log->streams, s);
+    if (log->last == s)
+        log->last = NULL;
+    atomic_fetch_add(&log->cap->epoch, 1);
+    free(s);
+}
+
+void ag_oplog_forget(struct ag_oplog *log)
+{
+    for (struct ag_stream *s = log->streams; s; s = s->hh.next)
+        ag_stream_forget(s);
+    log->generation++;
+    ag_sigs_clear(&log->sigs);
+    ag_funcs_clear(&log->funcs);
+}
+
+bool ag_oplog_check(const struct ag_oplog *log, int *broken)
+{
+    size_t end = 0;
+    *broken = 0;
+    if (log->sent > log->n || log->n > log->room)
+        *broken = 1;
+    else if ((log->n > 0) != (log->cur != NULL) || (log->n > 0) != (atomic_load(&log->open) == 1))
+        *broken = 2;
+    else if (log->sent != 0 && log->sent != log->n)
+        *broken = 6;
+    for (uint32_t i = 0; i < log->n && !*broken; i++) {
+        if (i >= log->sent && !log->ops[i].sig->proven)
+            *broken = 3;
+        if (log->ops[i].args < end)
+            *broken = 4;
+        end = log->ops[i].args + log->ops[i].sig->func->bytes;
+    }
+    if (end > log->args_used || log->args_used > log->args_room)
+        *broken = 4;
+    return !*broken;
+}
+
+void ag_oplog_enter_current(struct ag_oplog *log)
+{
+    ag_thread.busy++;
+    ag_lock_take(&log->lock);
+}
+
+void ag_oplog_enter(struct ag_oplog *log)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    CUcontext now = NULL;
+    ag_oplog_enter_current(log);
+    if (ag_real(drv, cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now != log->ctx)
+        log->pushed = ag_real(drv, cuCtxPushCurrent_v2)(log->ctx) == CUDA_SUCCESS;
+}
+
+void ag_oplog_leave(struct ag_oplog *log)
+{
+    struct ag_capture *cap = log->cap;
+    CUcontext old;
+    if (log->pushed)
+        ag_real(cap->drv, cuCtxPopCurrent_v2)(&old);
+    log->pushed = false;
+    ag_lock_give(&log->lock);
+    ag_thread.busy--;
+    if (atomic_load_explicit(&cap->off_reason, memory_order_relaxed))
+        ag_capture_settle(cap);
+}
+
+void ag_capture_wish_off(struct ag_capture *cap, const char *reason)
+{
+    const char *none = NULL;
+    atomic_compare_exchange_strong(&cap->off_reason, &none, reason);
+}
+
+/* Codes after which the context answers every call with the same code (cuda.h: "the process must be relaunched" or
+ * "all existing device memory allocations from this context are invalid"). */
+bool ag_sticky(CUresult ret)
+{
+    switch ((int)ret) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+        return true;
+    default:
+        return false;
+    }
+}

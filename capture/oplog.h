@@ -1,0 +1,132 @@
+/* capture/oplog.h - the log of a CUDA context: what was accepted from the program and not yet given to the driver.
+ * Called by  capture/            Calls  policy/, capture/{func,sig,graph}.c
+ * Threads    a log's fields belong to its lock unless they say otherwise
+ * Start at   struct ag_oplog */
+#ifndef AG_CAPTURE_OPLOG_H
+#define AG_CAPTURE_OPLOG_H
+
+#include "capture/func.h"
+#include "capture/lock.h"
+#include "capture/sig.h"
+#include "policy/budget.h"
+#include "policy/decide.h"
+#include "policy/refusal.h"
+#include "shim/driver.h"
+#include "shim/observe/counters.h"
+#include "shim/observe/options.h"
+
+#define AG_CONTEXTS_MAX 256
+
+struct ag_graph;
+
+struct ag_op {
+    struct ag_sig *sig;
+    uint32_t args; /* offset of the packed arguments in ag_oplog.args */
+};
+
+/* One CUDA stream of one context, from its first launch to its destruction. When a context ends, the records of its
+ * streams stay, empty: another thread may be looking at one of another context. */
+struct ag_stream {
+    CUstream handle; /* key; both spellings of the legacy stream are CU_STREAM_LEGACY */
+    uint64_t id;     /* cuStreamGetId, unique in the process */
+    uint32_t epoch;  /* ag_capture.epoch when handle and id were last seen to belong together */
+    struct ag_oplog *log;
+    struct ag_policy *policy;
+    struct ag_graph **graph; /* [graphs], by the number policy was given; freed numbers are NULL */
+    uint32_t graphs;
+    atomic_bool aside;       /* policy has stepped aside: read without the lock */
+    _Atomic uint32_t passed; /* launches since then; lost increments only delay the return */
+    UT_hash_handle hh;
+};
+
+/* I1 sent <= n <= room; ops[0, sent) have been submitted, ops[sent, n) are held.
+ * I2 n > 0 exactly when `cur` is the stream of all n ops and `open` is counted in ag_open_logs.
+ * I3 every held op's signature is proven.
+ * I4 the argument slots of ops do not overlap and lie in args[0, args_used).
+ * I5 whoever lets the program see whether work has run has set n to 0 first.
+ * I6 sent == 0 or sent == n after every public function: a segment is all held or all sent. */
+struct ag_oplog {
+    struct ag_lock
+        lock; /* rank 2; driver calls run under it, since submission order is the promise */
+    struct ag_capture *cap;
+    CUcontext ctx;
+    struct ag_op *ops; /* [room] */
+    uint32_t n, sent, room;
+    unsigned char *args;
+    size_t args_used, args_room;
+    void **pointers; /* [pointers_room]: kernelParams of the op at hand */
+    uint32_t pointers_room;
+    struct ag_stream *cur, *last; /* stream of the open segment; stream of the last op */
+    struct ag_stream *streams;    /* table */
+    struct ag_funcs funcs;
+    struct ag_sigs sigs;
+    struct ag_budget *budget;
+    struct ag_graph **by_entry; /* [entries], by budget entry */
+    uint32_t entries;
+    uint32_t generation;       /* raised when signatures and functions were forgotten */
+    uint32_t seen_calls;       /* ag_unseen_calls at the last launch whose status was seen */
+    CUresult pending;          /* error of a held op, not yet told to the program */
+    bool pushed;               /* our thread made ctx current and has to undo that */
+    _Atomic uint32_t open;     /* 1 while n > 0: read without the lock */
+    _Atomic uint32_t holding;  /* 1 while sent < n: read without the lock */
+    _Atomic uint32_t flushes;  /* changes whenever held ops were submitted */
+    uint32_t looked;           /* liveness: `flushes` at its last look, + 1 */
+    _Atomic bool used;         /* there is something to forget; read without the lock */
+    _Atomic uint32_t anchored; /* 1: no op since the last synchronisation; read without the lock */
+    uint64_t seen, held;       /* since they were last added to the counters */
+};
+
+/* The whole of capture/: one per process (tests make their own). */
+struct ag_capture {
+    const struct ag_driver *drv;
+    const struct ag_options *options;
+    struct ag_counters *counters;
+    struct ag_policy_limits limits;
+    struct ag_lock contexts_lock;                     /* rank 1: adding to `logs` */
+    _Atomic(struct ag_oplog *) logs[AG_CONTEXTS_MAX]; /* never freed, never removed */
+    _Atomic uint32_t contexts;
+    _Atomic uint32_t
+        epoch; /* raised when a stream or context may have ended: thread caches are stale */
+    _Atomic uint32_t capturing;     /* program captures under way: nothing is held, nothing built */
+    _Atomic uint32_t no_builds;     /* a communication kernel was launched */
+    _Atomic uint32_t troubled;      /* logs with a pending error */
+    _Atomic bool off;               /* nothing is held any more, for good */
+    const char *_Atomic off_reason; /* set first: somebody found a reason under a lock */
+    /* Given by the owner. `turned_off` is called without locks, once nothing is held and no error is pending. */
+    void (*turned_off)(struct ag_capture *cap);
+    bool (*start_thread)(void *(*body)(void *), void *argument);
+    bool (*may_build)(
+        struct ag_capture *cap); /* looks for objects that by-pass the shim; false: do not hold */
+    void (*tick)(struct ag_capture *
+                     cap); /* from the liveness thread: now and then, and before it goes to sleep */
+    struct ag_liveness *liveness;
+};
+
+/* Read by the thunks (shim/thunk.S). */
+extern _Atomic uint32_t ag_open_logs;    /* logs with an open segment */
+extern _Atomic uint32_t ag_unseen_calls; /* draining calls whose status nobody looked at */
+
+/* The log of the current context, made at first sight. NULL: none is current, or no room. */
+struct ag_oplog *ag_oplog_of(struct ag_capture *cap, CUcontext ctx);
+/* The stream's record. NULL: not a stream of this context, or no memory. Caller holds the log's lock. */
+struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle);
+/* Drops a stream's graphs and everything learned. Nothing is held. */
+void ag_stream_forget(struct ag_stream *s);
+void ag_stream_free(struct ag_stream *s);
+/* Drops everything that refers to functions, signatures or graphs. Nothing is held. */
+void ag_oplog_forget(struct ag_oplog *log);
+/* Checks I1-I4 and I6; false and the number of the broken one. */
+bool ag_oplog_check(const struct ag_oplog *log, int *broken);
+bool ag_sticky(CUresult ret);
+
+/* Enter and leave a log: the thread is marked busy, the lock taken, the log's context made current. Between the two the
+ * caller may call the driver. Leaving also carries out a wish to turn off. */
+void ag_oplog_enter(struct ag_oplog *log);
+/* The same for a thread whose current context is the log's. */
+void ag_oplog_enter_current(struct ag_oplog *log);
+void ag_oplog_leave(struct ag_oplog *log);
+/* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread, any lock. */
+void ag_capture_wish_off(struct ag_capture *cap, const char *reason);
+void ag_capture_settle(struct ag_capture *cap);
+
+#endif

@@ -1,0 +1,67 @@
+/* capture/record.c - see record.h. */
+#include "capture/record.h"
+#include "capture/graph.h"
+#include "shim/observe/dump.h"
+#include <stdlib.h>
+
+static void describe_node(const struct ag_graph *g, const struct ag_node *node,
+                          struct ag_dump_node *out, struct ag_dump_param *params)
+{
+    const struct ag_func *f = node->sig->func;
+    const struct ag_config *c = &node->sig->key.config;
+    for (uint32_t i = 0; i < f->params; i++)
+        params[i] = (struct ag_dump_param){f->param[i].offset, f->param[i].size,
+                                           g->changed ? g->changed[node->first_param + i] : 0};
+    *out = (struct ag_dump_node){
+        .name = f->name,
+        .grid = {c->grid[0], c->grid[1], c->grid[2]},
+        .block = {c->block[0], c->block[1], c->block[2]},
+        .shared_bytes = c->shared_bytes,
+        .param_count = f->params,
+        .params = params,
+        .patches = node->patched,
+    };
+}
+
+void ag_record_graph(struct ag_capture *cap, struct ag_graph *g)
+{
+    uint32_t params = 0;
+    if (!cap->options->dump[0])
+        return;
+    for (uint32_t i = 0; i < g->n; i++)
+        params += g->node[i].sig->func->params;
+    struct ag_dump_node *nodes = calloc(g->n, sizeof *nodes);
+    struct ag_dump_param *param = calloc(params + 1, sizeof *param);
+    for (uint32_t i = 0; i < g->n && nodes && param; i++)
+        describe_node(g, &g->node[i], &nodes[i], param + g->node[i].first_param);
+    const struct ag_dump_graph graph = {
+        .number = g->serial,
+        .node_count = g->n,
+        .nodes = nodes,
+        .stream = g->stream->id,
+        .context = (uint64_t)(uintptr_t)g->stream->log->ctx,
+        .origin = "launches of one stream between two cuts",
+        .replays = g->replays,
+        .device_bytes = g->bytes / 14 * 6,
+        .host_bytes = g->bytes - g->bytes / 14 * 6,
+    };
+    if (nodes && param)
+        ag_dump_graph(cap->options, &graph);
+    free(nodes);
+    free(param);
+}
+
+void ag_record_all(struct ag_capture *cap)
+{
+    if (!cap->options->dump[0])
+        return;
+    for (uint32_t i = 0; i < atomic_load(&cap->contexts); i++) {
+        struct ag_oplog *log = atomic_load(&cap->logs[i]);
+        ag_lock_take(&log->lock);
+        for (const struct ag_stream *s = log->streams; s; s = s->hh.next)
+            for (uint32_t k = 1; k < s->graphs; k++)
+                if (s->graph[k])
+                    ag_record_graph(cap, s->graph[k]);
+        ag_lock_give(&log->lock);
+    }
+}

@@ -1,0 +1,234 @@
+/* capture/replay.c - see replay.h. */
+#include "capture/replay.h"
+#include "capture/graph.h"
+#include "capture/record.h"
+#include "shim/observe/log.h"
+#include <stdlib.h>
+
+void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret)
+{
+    if (log->pending == CUDA_SUCCESS) {
+        log->pending = ret;
+        atomic_fetch_add(&log->cap->troubled, 1);
+    }
+    if (ag_sticky(ret))
+        ag_capture_wish_off(log->cap, "a held launch met a sticky error");
+}
+
+static CUresult submit_op(struct ag_oplog *log, const struct ag_op *op)
+{
+    const struct ag_sig_key *key = &op->sig->key;
+    const struct ag_config *c = &key->config;
+    return ag_real(log->cap->drv,
+                   cuLaunchKernel)(key->handle, c->grid[0], c->grid[1], c->grid[2], c->block[0],
+                                   c->block[1], c->block[2], c->shared_bytes, log->cur->handle,
+                                   ag_op_pointers(log, op->sig->func, log->args + op->args), NULL);
+}
+
+static void submitted(struct ag_oplog *log)
+{
+    log->sent = log->n;
+    atomic_store_explicit(&log->holding, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&log->flushes, 1, memory_order_relaxed);
+}
+
+CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
+{
+    struct ag_counters *counters = log->cap->counters;
+    CUresult last = CUDA_SUCCESS;
+    if (log->sent == log->n)
+        return CUDA_SUCCESS;
+    ag_count(&counters->eager[why], log->n - log->sent);
+    for (uint32_t i = log->sent; i < log->n; i++) {
+        if (last != CUDA_SUCCESS)
+            ag_oplog_keep_error(log, last);
+#if defined(AG_MUTANT_LOST_OP)
+        if (i == log->sent + 1 && log->n - log->sent > 3)
+            continue;
+#elif defined(AG_MUTANT_SWAPPED_OPS)
+        const uint32_t j = log->n - log->sent > 3 && i < log->sent + 2 ? 2 * log->sent + 1 - i : i;
+        last = submit_op(log, &log->ops[j]);
+        continue;
+#endif
+        last = submit_op(log, &log->ops[i]);
+#ifdef AG_MUTANT_DOUBLED_OP
+        if (i == log->sent + 1)
+            last = submit_op(log, &log->ops[i]);
+#endif
+#ifdef AG_MUTANT_IGNORED_STATUS
+        last = CUDA_SUCCESS;
+#endif
+        if (last != CUDA_SUCCESS)
+            ag_count(&counters->flush_errors, 1);
+    }
+    submitted(log);
+    return last;
+}
+
+static void forget_graph(struct ag_stream *s, struct ag_graph *g)
+{
+    struct ag_oplog *log = s->log;
+    ag_policy_dropped(s->policy, g->segment);
+    ag_budget_release(log->budget, g->entry);
+    log->by_entry[g->entry] = NULL;
+    s->graph[g->number] = NULL;
+    ag_count_down(&log->cap->counters->graphs_live, 1);
+    ag_count_down(&log->cap->counters->graph_bytes, g->bytes);
+    ag_graph_destroy(g, log->cap->drv);
+}
+
+static void refuse(struct ag_graph *g, enum ag_refusal why, CUresult ret)
+{
+    ag_count(&g->stream->log->cap->counters->eager[why], 0);
+    ag_log(AG_LEVEL_WARN, "graph %u: %s, code %d", g->serial, ag_refusal_sentence(why), (int)ret);
+    forget_graph(g->stream, g);
+}
+
+/* NONE: the whole segment has been launched as one graph. */
+static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
+{
+    struct ag_graph *g = log->cur->graph[number];
+    struct ag_counters *counters = log->cap->counters;
+    uint64_t nodes, bytes;
+    if (!ag_graph_patch(g, log, &nodes, &bytes)) {
+        refuse(g, AG_REFUSAL_PATCH_FAILED, CUDA_SUCCESS);
+        return AG_REFUSAL_PATCH_FAILED;
+    }
+    const CUresult ret = ag_graph_launch(g, log->cap->drv);
+    if (ret != CUDA_SUCCESS) {
+        refuse(g, AG_REFUSAL_LAUNCH_FAILED, ret);
+        return AG_REFUSAL_LAUNCH_FAILED;
+    }
+    submitted(log);
+    g->replays++;
+    ag_budget_use(log->budget, g->entry);
+    ag_count(&counters->launches_replayed, g->n);
+    ag_count(&counters->graph_launches, 1);
+    if (nodes) {
+        g->patched_launches++;
+        ag_count(&counters->nodes_patched, nodes);
+        ag_count(&counters->bytes_patched, bytes);
+    }
+    return AG_REFUSAL_NONE;
+}
+
+/* A number for a new graph of the stream: the smallest free one, so the table stays as small as the graphs are many. */
+static uint32_t free_number(struct ag_stream *s)
+{
+    uint32_t i = 1;
+    while (i < s->graphs && s->graph[i])
+        i++;
+    if (i < s->graphs)
+        return i;
+    const uint32_t room = s->graphs ? s->graphs * 2 : 16;
+    struct ag_graph **grown = realloc(s->graph, room * sizeof *grown);
+    if (!grown)
+        return 0;
+    for (uint32_t k = s->graphs; k < room; k++)
+        grown[k] = NULL;
+    s->graph = grown;
+    if (!s->graphs)
+        i = 1;
+    s->graphs = room;
+    return i;
+}
+
+static void obey_budget(struct ag_oplog *log)
+{
+    for (uint32_t victim; (victim = ag_budget_victim(log->budget));) {
+        forget_graph(log->by_entry[victim]->stream, log->by_entry[victim]);
+        ag_count(&log->cap->counters->graphs_evicted, 1);
+    }
+}
+
+static enum ag_refusal adopt(struct ag_oplog *log, struct ag_graph *g)
+{
+    struct ag_stream *s = log->cur;
+    struct ag_counters *counters = log->cap->counters;
+    g->number = free_number(s);
+    g->entry = g->number ? ag_budget_admit(log->budget, g->bytes) : 0;
+    if (!g->entry)
+        return g->number ? AG_REFUSAL_BUDGET : AG_REFUSAL_NO_MEMORY;
+    s->graph[g->number] = g;
+    log->by_entry[g->entry] = g;
+    ag_count(&counters->graphs_built, 1);
+    ag_count(&counters->graphs_live, 1);
+    ag_count(&counters->graph_bytes, g->bytes);
+    ag_count(&counters->build_ns_total, g->build_ns);
+    ag_count_max(&counters->build_ns_max, g->build_ns);
+    g->serial = (uint32_t)ag_count_read(&counters->graphs_built);
+    return AG_REFUSAL_NONE;
+}
+
+static enum ag_refusal may_build(struct ag_oplog *log)
+{
+    struct ag_capture *cap = log->cap;
+    if (cap->options->mode == AG_MODE_OBSERVE)
+        return AG_REFUSAL_OFF;
+    if (atomic_load(&cap->no_builds))
+        return AG_REFUSAL_COLLECTIVE;
+    if (atomic_load(&cap->capturing))
+        return AG_REFUSAL_CAPTURING;
+    if (!cap->may_build(cap))
+        return AG_REFUSAL_OFF;
+    for (uint32_t i = 0; i < log->n; i++)
+        if (!log->ops[i].sig->proven)
+            return AG_REFUSAL_FIRST_SIGHT;
+    return AG_REFUSAL_NONE;
+}
+
+static void build(struct ag_oplog *log, uint32_t segment)
+{
+    enum ag_refusal why = may_build(log);
+    struct ag_graph *g = NULL;
+    if (why == AG_REFUSAL_NONE)
+        g = ag_graph_build(log, &why);
+    if (g && (why = adopt(log, g)) != AG_REFUSAL_NONE) {
+        ag_graph_destroy(g, log->cap->drv);
+        g = NULL;
+    }
+    if (!g) {
+        ag_log(AG_LEVEL_INFO, "segment of %u launches not built: %s", log->n,
+               ag_refusal_sentence(why));
+        ag_policy_failed(log->cur->policy, segment);
+        return;
+    }
+    g->segment = segment;
+    ag_policy_built(log->cur->policy, segment, g->number);
+    ag_record_graph(log->cap, g);
+    obey_budget(log);
+}
+
+static void close_segment(struct ag_oplog *log)
+{
+    struct ag_counters *counters = log->cap->counters;
+    ag_count(&counters->launches_seen, log->seen);
+    ag_count(&counters->launches_held, log->held);
+    log->seen = log->held = 0;
+    const bool aside = ag_policy_aside(log->cur->policy);
+    if (aside && !atomic_load_explicit(&log->cur->aside, memory_order_relaxed))
+        ag_count(&counters->asides, 1);
+    atomic_store_explicit(&log->cur->aside, aside, memory_order_relaxed);
+    log->n = log->sent = 0;
+    log->args_used = 0;
+    log->cur = NULL;
+    atomic_store_explicit(&log->open, 0, memory_order_relaxed);
+    atomic_fetch_sub(&ag_open_logs, 1);
+}
+
+CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_refusal why)
+{
+    CUresult ret = CUDA_SUCCESS;
+    if (!log->n)
+        return CUDA_SUCCESS;
+    if (verdict.use == AG_USE_REPLAY && log->sent == 0) {
+        const enum ag_refusal refused = replay(log, verdict.graph);
+        if (refused != AG_REFUSAL_NONE)
+            why = refused;
+    }
+    ret = ag_oplog_flush(log, why);
+    if (verdict.use == AG_USE_BUILD)
+        build(log, verdict.segment);
+    close_segment(log);
+    return ret;
+}

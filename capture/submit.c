@@ -1,0 +1,394 @@
+/* capture/submit.c - a launch arrives. See submit.h; what drains is in drain.c.
+ * Start at   ag_submit_launch(), then accept() */
+#include "capture/submit.h"
+#include "capture/guard.h"
+#include "capture/liveness.h"
+#include "capture/replay.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define ASIDE_BATCH 1024 /* launches that pass before policy is told */
+
+/* The launch as the program made it, through the entry point it used. */
+static CUresult send(struct ag_capture *cap, const struct ag_launch *l)
+{
+    const struct ag_driver *drv = cap->drv;
+    const struct ag_config *c = &l->config;
+    if (l->row == AG_ROW_cuLaunchKernelEx)
+        return ag_real(drv, cuLaunchKernelEx)(l->full, l->handle, l->params, l->extra);
+    if (l->row == AG_ROW_cuLaunchKernelEx_ptsz)
+        return ag_real(drv, cuLaunchKernelEx_ptsz)(l->full, l->handle, l->params, l->extra);
+    const __typeof__(&cuLaunchKernel) launch = l->row == AG_ROW_cuLaunchKernel_ptsz
+                                                   ? ag_real(drv, cuLaunchKernel_ptsz)
+                                                   : ag_real(drv, cuLaunchKernel);
+    return launch(l->handle, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1],
+                  c->block[2], c->shared_bytes, l->stream, l->params, l->extra);
+}
+
+/* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
+static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
+{
+    ag_drain(cap, AG_DRAIN_ASYNC, l->row);
+    const CUresult pending = ag_take_pending(cap);
+    if (pending != CUDA_SUCCESS)
+        return pending;
+    ag_count(&cap->counters->launches_seen, 1);
+    ag_count(&cap->counters->eager[why], 1);
+    return ag_settle_status(cap, send(cap, l));
+}
+
+/* Launch attributes that say what is so anyway; any other one sends the launch on. */
+static bool neutral(const CUlaunchAttribute *a)
+{
+    switch ((int)a->id) {
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+        return true;
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        return a->value.cooperative == 0;
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+        return a->value.programmaticStreamSerializationAllowed == 0;
+    default:
+        return false;
+    }
+}
+
+static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct ag_launch *l)
+{
+    const bool per_thread = l->stream == CU_STREAM_PER_THREAD ||
+                            (!l->stream && (l->row == AG_ROW_cuLaunchKernel_ptsz ||
+                                            l->row == AG_ROW_cuLaunchKernelEx_ptsz));
+    if (atomic_load_explicit(&cap->off, memory_order_relaxed))
+        return AG_REFUSAL_OFF;
+    if (per_thread)
+        return AG_REFUSAL_PER_THREAD_STREAM;
+    if (atomic_load_explicit(&cap->capturing, memory_order_relaxed))
+        return AG_REFUSAL_CAPTURING;
+    if (!l->full)
+        return AG_REFUSAL_NONE;
+    for (unsigned i = 0; i < l->full->numAttrs; i++)
+        if (!neutral(&l->full->attrs[i]))
+            return AG_REFUSAL_ATTRIBUTE;
+    return AG_REFUSAL_NONE;
+}
+
+/* The record of the launch's stream; the last one of the thread is remembered. */
+static struct ag_stream *find_stream(struct ag_capture *cap, CUstream handle)
+{
+    const uint32_t epoch = atomic_load_explicit(&cap->epoch, memory_order_acquire);
+    struct ag_thread *t = &ag_thread;
+    CUcontext ctx = NULL;
+    if (!handle)
+        handle = CU_STREAM_LEGACY;
+    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+        return NULL;
+    if (t->stream && t->ctx == ctx && t->handle == handle && t->epoch == epoch)
+        return t->stream;
+    struct ag_oplog *log = ag_oplog_of(cap, ctx);
+    if (!log)
+        return NULL;
+    ag_oplog_enter(log);
+    struct ag_stream *s = ag_stream_of(log, handle);
+    ag_oplog_leave(log);
+    *t = (struct ag_thread){t->busy, ctx, handle, epoch, s};
+    return s;
+}
+
+static bool reserve_args(struct ag_oplog *log, const struct ag_func *f)
+{
+    const size_t need = log->args_used + f->bytes + 16;
+    if (need > log->args_room) {
+        const size_t room = need * 2 < 65536 ? 65536 : need * 2;
+        unsigned char *grown = realloc(log->args, room);
+        if (!grown)
+            return false;
+        log->args = grown;
+        log->args_room = room;
+    }
+    if (f->params > log->pointers_room) {
+        void **grown = realloc(log->pointers, f->params * sizeof *grown);
+        if (!grown)
+            return false;
+        log->pointers = grown;
+        log->pointers_room = f->params;
+    }
+    return true;
+}
+
+static bool copy_params(unsigned char *to, const struct ag_func *f, void **params)
+{
+    if (!params)
+        return f->params == 0;
+    for (uint32_t i = 0; i < f->params; i++) {
+        if (!params[i])
+            return false;
+        memcpy(to + f->param[i].offset, params[i], f->param[i].size);
+    }
+    return true;
+}
+
+/* `extra` is a list of (name, value) pairs ended by CU_LAUNCH_PARAM_END. */
+static bool copy_extra(unsigned char *to, const struct ag_func *f, void **extra)
+{
+    const void *buffer = NULL;
+    size_t size = 0;
+    for (unsigned i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+        if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[i + 1];
+        else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            size = *(const size_t *)extra[i + 1];
+        else
+            return false;
+    }
+    if (size < f->bytes || (f->bytes && !buffer))
+        return false;
+    if (f->bytes)
+        memcpy(to, buffer, f->bytes);
+    return true;
+}
+
+/* Copies the argument bytes behind those of the segment; the op is not part of it yet. */
+static bool copy_args(struct ag_oplog *log, struct ag_sig *sig, const struct ag_launch *l)
+{
+    const struct ag_func *f = sig->func;
+    if ((l->params && l->extra) || !reserve_args(log, f))
+        return false;
+    unsigned char *to = log->args + log->args_used;
+    if (f->padded)
+        memset(to, 0, f->bytes);
+    if (l->extra ? !copy_extra(to, f, l->extra) : !copy_params(to, f, l->params))
+        return false;
+    log->ops[log->n] = (struct ag_op){sig, (uint32_t)log->args_used};
+    return true;
+}
+
+static bool same(const struct ag_sig *sig, const struct ag_launch *l)
+{
+    return sig->key.handle == l->handle &&
+           !memcmp(&sig->key.config, &l->config, sizeof l->config) &&
+           sig->key.state == sig->func->state_id;
+}
+
+/* The launch's signature: the expected one if it fits, else by look-up. NULL: *out_why. */
+static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
+                                const struct ag_launch *l, enum ag_refusal *out_why)
+{
+    const uint32_t expected = ag_policy_expect(s->policy);
+    if (expected && same(ag_sigs_at(&log->sigs, expected), l))
+        return ag_sigs_at(&log->sigs, expected);
+    struct ag_func *f = ag_funcs_get(&log->funcs, log->cap->drv, l->handle);
+    *out_why = AG_REFUSAL_NO_MEMORY;
+    if (!f)
+        return NULL;
+    *out_why = f->barrier ? AG_REFUSAL_COMMUNICATION : AG_REFUSAL_PARAM_INFO;
+    if (f->barrier)
+        atomic_store(&log->cap->no_builds, 1);
+    if (f->barrier || !f->usable)
+        return NULL;
+    *out_why = AG_REFUSAL_NO_MEMORY;
+    return ag_sigs_intern(&log->sigs, f, &l->config);
+}
+
+/* Too many signatures for the tables: forget them all and start again. */
+static void make_room(struct ag_oplog *log)
+{
+    if (log->sigs.count == AG_SIGS_MAX)
+        ag_oplog_forget(log);
+}
+
+static void open_segment(struct ag_oplog *log, struct ag_stream *s)
+{
+    if (log->n++)
+        return;
+    log->cur = log->last = s;
+    atomic_store_explicit(&log->open, 1, memory_order_relaxed);
+    atomic_fetch_add(&ag_open_logs, 1);
+    atomic_store_explicit(&log->anchored, 0, memory_order_relaxed);
+}
+
+/* What accept() decided; `sig` is set when the launch is an op of the log. */
+struct decision {
+    bool send;
+    bool cut; /* with send: end the segment afterwards, as `verdict` says */
+    struct ag_verdict verdict;
+    enum ag_refusal why;
+    struct ag_sig *sig; /* valid under the log's lock while the log's generation is `generation` */
+    uint32_t generation;
+    CUresult ret; /* without send: what the program is told */
+};
+
+static struct decision hold(struct ag_oplog *log, struct ag_verdict v)
+{
+    struct decision d = {.ret = CUDA_SUCCESS};
+    log->held++;
+    if (!atomic_load_explicit(&log->holding, memory_order_relaxed)) {
+        atomic_store_explicit(&log->holding, 1, memory_order_seq_cst);
+        ag_liveness_wake(log->cap->liveness);
+    }
+    if (v.cut)
+        d.ret = ag_oplog_cut(log, v, AG_REFUSAL_DIVERGED);
+    return d;
+}
+
+/* Ends the open segment; an error of its ops is the program's to see later. */
+static void finish(struct ag_oplog *log, struct ag_verdict v, enum ag_refusal why)
+{
+    const CUresult ret = ag_oplog_cut(log, v, why);
+    if (ret != CUDA_SUCCESS)
+        ag_oplog_keep_error(log, ret);
+}
+
+static struct decision unrecorded(struct ag_oplog *log, enum ag_refusal why)
+{
+    if (log->n)
+        finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), why);
+    return (struct decision){.send = true, .why = why};
+}
+
+static struct decision record(struct ag_oplog *log, struct ag_stream *s, struct ag_sig *sig)
+{
+    if (!log->n && !ag_liveness_ready(log->cap->liveness))
+        ag_policy_spoil(s->policy);
+    const struct ag_verdict v = ag_policy_op(s->policy, sig->id);
+    const bool held_before = log->sent < log->n;
+    if (v.hold) {
+        open_segment(log, s);
+        return hold(log, v);
+    }
+    struct decision d = {
+        .send = true, .cut = v.cut, .verdict = v, .sig = sig, .generation = log->generation};
+    const CUresult ret = ag_oplog_flush(log, AG_REFUSAL_DIVERGED);
+    if (ret != CUDA_SUCCESS)
+        ag_oplog_keep_error(log, ret);
+    d.why = held_before   ? AG_REFUSAL_DIVERGED
+            : sig->proven ? AG_REFUSAL_UNSEEN
+                          : AG_REFUSAL_FIRST_SIGHT;
+    sig->proven = true; /* taken back if the driver refuses it */
+    open_segment(log, s);
+    log->sent = log->n;
+    return d;
+}
+
+/* The heart: the launch becomes an op of the log, held or sent, or is sent without a trace. */
+static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const struct ag_launch *l)
+{
+    const uint32_t calls = atomic_load(&ag_unseen_calls);
+    enum ag_refusal why = AG_REFUSAL_NONE;
+    log->seen++;
+    if (log->cur && log->cur != s)
+        finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), AG_REFUSAL_OTHER_STREAM);
+    if (log->seen_calls != calls) {
+        log->seen_calls = calls;
+        return unrecorded(log, AG_REFUSAL_AFTER_DRAIN);
+    }
+    struct ag_sig *sig = signature(log, s, l, &why);
+    if (!sig) {
+        struct decision d = unrecorded(log, why);
+        make_room(log);
+        return d;
+    }
+    if (!copy_args(log, sig, l))
+        return unrecorded(log, AG_REFUSAL_ARGUMENTS);
+    const uint32_t bytes = sig->func->bytes;
+    const size_t before = log->args_used;
+    struct decision d;
+    log->args_used = before + ((bytes + 15u) & ~15u);
+    d = record(log, s, sig);
+    return d;
+}
+
+/* The driver refused a launch that the log took for an op. */
+static void refused(struct ag_oplog *log, const struct decision *d)
+{
+    if (d->sig && d->generation == log->generation)
+        d->sig->proven = false;
+    if (log->n)
+        finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_BREAK), AG_REFUSAL_DIVERGED);
+}
+
+/* The device gets the op before the graph is built, which takes a while. */
+static CUresult send_and_build(struct ag_oplog *log, const struct ag_launch *l,
+                               const struct decision *d)
+{
+    const CUresult ret = send(log->cap, l);
+    if (ret != CUDA_SUCCESS)
+        ag_policy_failed(log->cur->policy, d->verdict.segment);
+    if (ret != CUDA_SUCCESS)
+        refused(log, d);
+    else
+        finish(log, d->verdict, AG_REFUSAL_UNSEEN);
+    ag_oplog_leave(log);
+    return ag_settle_status(log->cap, ret);
+}
+
+/* May block in the driver: no lock is held. */
+static CUresult send_alone(struct ag_oplog *log, const struct ag_launch *l,
+                           const struct decision *d)
+{
+    const CUresult ret = send(log->cap, l);
+    if (ret == CUDA_SUCCESS)
+        return ret;
+    ag_oplog_enter(log);
+    refused(log, d);
+    ag_oplog_leave(log);
+    return ag_settle_status(log->cap, ret);
+}
+
+static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
+{
+    struct ag_oplog *log = s->log;
+    struct decision d = {.send = false};
+    ag_oplog_enter_current(log);
+    const bool troubled = log->pending != CUDA_SUCCESS;
+    if (!troubled)
+        d = accept(log, s, l);
+    if (log->pending != CUDA_SUCCESS && (troubled || d.send)) {
+        if (log->n) /* what was held before this call failed just now: the call tells, and is not made */
+            finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_BREAK), AG_REFUSAL_DIVERGED);
+        ag_oplog_leave(log);
+        return ag_take_pending(log->cap);
+    }
+    if (!d.send) {
+        ag_oplog_leave(log);
+        return d.ret == CUDA_SUCCESS ? d.ret : ag_settle_status(log->cap, d.ret);
+    }
+    ag_count(&log->cap->counters->eager[d.why], 1);
+    if (d.cut && d.verdict.use == AG_USE_BUILD)
+        return send_and_build(log, l, &d);
+    if (d.cut)
+        finish(log, d.verdict, AG_REFUSAL_UNSEEN);
+    ag_oplog_leave(log);
+    return send_alone(log, l, &d);
+}
+
+static CUresult pass_aside(struct ag_stream *s, const struct ag_launch *l)
+{
+    struct ag_oplog *log = s->log;
+    const uint32_t passed = atomic_load_explicit(&s->passed, memory_order_relaxed) + 1;
+    atomic_store_explicit(&s->passed, passed, memory_order_relaxed);
+    if (passed >= ASIDE_BATCH) {
+        ag_oplog_enter(log);
+        ag_policy_passed(s->policy, passed);
+        atomic_store(&s->passed, 0);
+        atomic_store(&s->aside, ag_policy_aside(s->policy));
+        ag_oplog_leave(log);
+        ag_count(&log->cap->counters->launches_seen, passed);
+        ag_count(&log->cap->counters->eager[AG_REFUSAL_ASIDE], passed);
+    }
+    const CUresult ret = send(log->cap, l);
+    return ret == CUDA_SUCCESS ? ret : ag_settle_status(log->cap, ret);
+}
+
+CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l)
+{
+    if (ag_thread.busy)
+        return send(cap, l);
+    const enum ag_refusal why = inadmissible(cap, l);
+    struct ag_stream *s = why == AG_REFUSAL_NONE ? find_stream(cap, l->stream) : NULL;
+    if (!s)
+        return pass(cap, l, why == AG_REFUSAL_NONE ? AG_REFUSAL_NO_MEMORY : why);
+    if (atomic_load_explicit(&s->aside, memory_order_relaxed) &&
+        !atomic_load_explicit(&s->log->open, memory_order_relaxed) &&
+        !atomic_load_explicit(&cap->troubled, memory_order_relaxed))
+        return pass_aside(s, l);
+    return submit(s, l);
+}

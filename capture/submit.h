@@ -1,0 +1,55 @@
+/* capture/submit.h - a launch arrives; everything that makes the program see its work; the program's own captures.
+ * Called by  shim/hooks_*.c, shim/runtime.c       Calls  capture/{oplog,replay,liveness}.c, policy/
+ * Threads    any, without locks
+ * Start at   ag_submit_launch() */
+#ifndef AG_CAPTURE_SUBMIT_H
+#define AG_CAPTURE_SUBMIT_H
+
+#include "capture/oplog.h"
+
+/* One call of cuLaunchKernel or cuLaunchKernelEx as it came. Nothing it points to is kept. */
+struct ag_launch {
+    enum ag_row row; /* the entry point: the eager launch goes through the same one */
+    CUfunction handle;
+    struct ag_config config;
+    CUstream stream;
+    void **params, **extra;
+    const CUlaunchConfig *full; /* of cuLaunchKernelEx, else NULL */
+};
+
+/* Holds the launch or makes it. Returns what the program is to see. */
+CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l);
+
+/* Hands everything held in the process to the driver; never waits for the device. `row`: on whose behalf. */
+void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, enum ag_row row);
+/* Looks at a status the program is about to see, and returns it: after a sticky error nothing is held any more. */
+CUresult ag_settle_status(struct ag_capture *cap, CUresult ret);
+/* The same for a synchronisation or query: in place of success or "not ready" a pending error of the current context
+ * is told, once. */
+CUresult ag_deliver(struct ag_capture *cap, CUresult ret);
+/* The pending error of the current context, once; CUDA_SUCCESS when there is none. */
+CUresult ag_take_pending(struct ag_capture *cap);
+/* The program has seen that the device is idle (a query answered success). */
+void ag_note_idle(struct ag_capture *cap);
+
+/* Drains, then forgets. Called before the driver is told; handles are re-used afterwards. */
+void ag_retire_module(struct ag_capture *cap, CUmodule module,
+                      enum ag_row row); /* NULL: any module */
+void ag_retire_stream(struct ag_capture *cap, CUstream handle, enum ag_row row);
+void ag_retire_contexts(struct ag_capture *cap, enum ag_row row); /* any context may be gone */
+/* State that launches read has changed in a way that is not tracked by value. */
+void ag_forget_state(struct ag_capture *cap, enum ag_row row);
+
+/* Before setting a function's attribute: drains unless the value is in force already. After: remembers it. */
+void ag_attribute_changes(struct ag_capture *cap, CUfunction f, int attribute, int value,
+                          enum ag_row row);
+void ag_attribute_set(struct ag_capture *cap, CUfunction f, int attribute, int value);
+
+void ag_capture_begins(struct ag_capture *cap, enum ag_row row);
+void ag_capture_began(struct ag_capture *cap, CUresult ret);
+void ag_capture_ended(struct ag_capture *cap, CUresult ret);
+
+/* Liveness: drains what was held at the last look already. */
+void ag_look(struct ag_capture *cap);
+
+#endif
