@@ -3,6 +3,7 @@
  * Promise    the same bits on every device: dot products add in a fixed order, no atomics
  * Start at   cg_apply(); the scalars live on the device (cg_step, cg_direction) or on the host
  *            (cg_axpy, cg_xpay), as the program chooses                              */
+#include "kernels/device.h"
 
 #define CG_BLOCK 256
 

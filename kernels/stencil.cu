@@ -2,6 +2,7 @@
  * Used by    tests/apps/stencil.c, and by the simulated driver through its host build
  * Promise    the same bits on every device: no atomics, each sum in a fixed order
  * Start at   stencil_step()                                                    */
+#include "kernels/device.h"
 
 #define STENCIL_BLOCK 256
 

@@ -3,6 +3,7 @@
  * Promise    a lost, doubled, reordered or stale launch changes the result: no two of them commute
  *            for all values, and all arithmetic is exact (32 bits, wrapping)
  * Start at   vary_mix(): a pointer and a word, 12 bytes of arguments                     */
+#include "kernels/device.h"
 
 extern "C" __global__ void vary_mix(unsigned *x, unsigned a)
 {

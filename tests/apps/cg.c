@@ -1,10 +1,10 @@
 /* tests/apps/cg.c - solves the Poisson equation on a square by conjugate gradients.
- * Calls      device.h, kernels/cg.cu
+ * Calls      device_layer.h, kernels/cg.cu
  * Usage      cg [-n SIZE] [-i ITERATIONS] [-r ITERATIONS_PER_CHECK] [-H] [-d]
  *            -H keeps the scalars on the host: two are read in each iteration
  * Promise    the same iterations and the same bits on every run
  * Start at   iterate_on_device()                                                */
-#include "tests/apps/device.h"
+#include "tests/apps/device_layer.h"
 #include "tests/apps/report.h"
 
 #include <stdio.h>
@@ -13,7 +13,6 @@
 
 enum { BLOCK = 256, PARTS = 32 };
 
-DEVICE_DECLARE_IMAGE(cg);
 DEVICE_DECLARE(cg_apply);
 DEVICE_DECLARE(cg_dot);
 DEVICE_DECLARE(cg_sum);

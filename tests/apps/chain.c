@@ -1,9 +1,9 @@
 /* tests/apps/chain.c - a long chain of tiny kernels; every argument changes in every iteration.
- * Calls      device.h, kernels/varying.cu, mirror.h
+ * Calls      device_layer.h, kernels/varying.cu, mirror.h
  * Usage      chain [-k KERNELS] [-i ITERATIONS] [-s] [-d]       -s waits after each iteration
  * Promise    exits with 1 unless the device's result is the host's, bit for bit
  * Start at   iteration()                                                        */
-#include "tests/apps/device.h"
+#include "tests/apps/device_layer.h"
 #include "tests/apps/mirror.h"
 #include "tests/apps/report.h"
 
@@ -14,7 +14,6 @@
 
 enum { BLOCK = 64, GRID = 2, CELLS = BLOCK * GRID, SLICES = 8 };
 
-DEVICE_DECLARE_IMAGE(varying);
 DEVICE_DECLARE(vary_mix);
 DEVICE_DECLARE(vary_xor);
 DEVICE_DECLARE(vary_rot);

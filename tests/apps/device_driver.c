@@ -1,8 +1,8 @@
-/* tests/apps/device_driver.c - device.h on the driver API.
+/* tests/apps/device_driver.c - device_layer.h on the driver API.
  * Called by  the examples                 Calls  libcuda.so.1
  * Threads    one
  * Start at   device_open()                                                      */
-#include "tests/apps/device.h"
+#include "tests/apps/device_layer.h"
 
 #include <cuda.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* tests/apps/device_runtime.c - device.h on the runtime API.
+/* tests/apps/device_runtime.c - device_layer.h on the runtime API.
  * Called by  the examples                 Calls  libcudart, static or shared
  * Threads    one
  * Start at   device_open()                                                      */
-#include "tests/apps/device.h"
+#include "tests/apps/device_layer.h"
 
 #include <cuda_runtime_api.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* tests/apps/phases.c - a program whose launch sequence changes while it runs: phases of different
  * length and shape follow each other and return, and now and then a launch more slips in.
- * Calls      device.h, kernels/varying.cu, mirror.h
+ * Calls      device_layer.h, kernels/varying.cu, mirror.h
  * Usage      phases [-p PHASES] [-i ITERATIONS_PER_PHASE] [-e EXTRA_EVERY] [-s] [-d]
  * Promise    exits with 1 unless the device's result is the host's, bit for bit
  * Start at   iteration(): called once with launches and once with the host's mirror        */
-#include "tests/apps/device.h"
+#include "tests/apps/device_layer.h"
 #include "tests/apps/mirror.h"
 #include "tests/apps/report.h"
 
@@ -15,7 +15,6 @@
 
 enum { BLOCK = 64, BLOCKS = 4, CELLS = BLOCK * BLOCKS, KINDS = 4 };
 
-DEVICE_DECLARE_IMAGE(varying);
 DEVICE_DECLARE(vary_mix);
 DEVICE_DECLARE(vary_xor);
 DEVICE_DECLARE(vary_rot);

@@ -1,9 +1,9 @@
 /* tests/apps/stencil.c - heat spreading over a plate: Jacobi sweeps until the change is small.
- * Calls      device.h, kernels/stencil.cu
+ * Calls      device_layer.h, kernels/stencil.cu
  * Usage      stencil [-n SIZE] [-i SWEEPS] [-r SWEEPS_PER_CHECK] [-d]
  * Promise    the same sweeps and the same bits on every run; exits with 1 if the API refuses
  * Start at   sweep()                                                            */
-#include "tests/apps/device.h"
+#include "tests/apps/device_layer.h"
 #include "tests/apps/report.h"
 
 #include <stdio.h>
@@ -12,7 +12,6 @@
 
 enum { BLOCK = 256, PARTS = 32 };
 
-DEVICE_DECLARE_IMAGE(stencil);
 DEVICE_DECLARE(stencil_step);
 DEVICE_DECLARE(stencil_change);
 DEVICE_DECLARE(stencil_largest);

@@ -1,11 +1,10 @@
-/* tests/apps/device.h - the few device operations an example needs, so that one source builds on
- * both APIs.
+/* tests/apps/device_layer.h - the few device operations an example needs: one source for both APIs.
  * Called by  the examples                 Calls  device_driver.c (-lcuda) or device_runtime.c
  * Threads    one
  * Promise    each function is one plain API call; a failure prints the API's text and exits with 1
  * Start at   DEVICE_KERNEL()                                                    */
-#ifndef TESTS_APPS_DEVICE_H
-#define TESTS_APPS_DEVICE_H
+#ifndef TESTS_APPS_DEVICE_LAYER_H
+#define TESTS_APPS_DEVICE_LAYER_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,13 +13,12 @@
 /* nvcc gives the host stub of an extern "C" kernel the kernel's own name. */
 #define DEVICE_DECLARE(kernel) extern void kernel(void)
 #define DEVICE_KERNEL(kernel) ((const void *)(kernel))
-#define DEVICE_DECLARE_IMAGE(program) extern const unsigned char ag_image_##program[]
-#define DEVICE_IMAGE(program) NULL
+#define DEVICE_IMAGE(file) NULL
 #else
+#include "kernels/images.h"
 #define DEVICE_DECLARE(kernel) struct device_uses_##kernel
 #define DEVICE_KERNEL(kernel) device_find(#kernel)
-#define DEVICE_DECLARE_IMAGE(program) extern const unsigned char ag_image_##program[]
-#define DEVICE_IMAGE(program) ag_image_##program
+#define DEVICE_IMAGE(file) ag_image_##file
 #endif
 
 enum device_stream { DEVICE_STREAM_OWN, DEVICE_STREAM_LEGACY };
