@@ -141,27 +141,46 @@ void ag_json_null(struct ag_json *j, const char *key)
     ag_json_text(j, key, NULL);
 }
 
-/* `digits` holds 15 decimal digits d.dddddddddddddd: written without the zeros at their end. */
-static void put_digits(struct ag_json *j, uint64_t digits)
+enum {
+    DIGITS = 15,
+    PLAIN_LEAST = -5, /* smaller and larger exponents are written with an e */
+    PLAIN_MOST = DIGITS - 1,
+};
+
+/* d, or d.ddd: `count` digits, the first `whole` of them before the point. */
+static void put_digits(struct ag_json *j, const char *digits, size_t count, size_t whole)
 {
-    char text[16];
-    size_t size = sizeof text;
-    for (size_t i = size; i-- > 0;) {
-        if (i == 1) {
-            text[i] = '.';
-            continue;
-        }
-        text[i] = (char)('0' + digits % 10);
-        digits /= 10;
+    ag_sink_put(j->sink, digits, whole);
+    if (count > whole) {
+        ag_sink_text(j->sink, ".");
+        ag_sink_put(j->sink, digits + whole, count - whole);
     }
-    while (text[size - 1] == '0') {
-        size--;
-    }
-    size -= text[size - 1] == '.';
-    ag_sink_put(j->sink, text, size);
 }
 
-/* printf() would write the decimal point of the program's locale. Always d.ddd or d.ddde+x. */
+/* The value is d.dddddddddddddd (DIGITS of them) times ten to the exponent. */
+static void put_decimal(struct ag_json *j, uint64_t value, int exponent)
+{
+    char digits[DIGITS];
+    size_t count = DIGITS;
+    for (size_t i = DIGITS; i-- > 0; value /= 10) {
+        digits[i] = (char)('0' + value % 10);
+    }
+    while (count > 1 && digits[count - 1] == '0') {
+        count--;
+    }
+    if (exponent >= 0 && exponent <= PLAIN_MOST) {
+        put_digits(j, digits, count, (size_t)exponent + 1);
+    } else if (exponent < 0 && exponent >= PLAIN_LEAST) {
+        ag_sink_put(j->sink, "0.0000", (size_t)(1 - exponent));
+        ag_sink_put(j->sink, digits, count);
+    } else {
+        put_digits(j, digits, count, 1);
+        ag_sink_text(j->sink, exponent < 0 ? "e-" : "e+");
+        ag_sink_u64(j->sink, (uint64_t)(exponent < 0 ? -exponent : exponent));
+    }
+}
+
+/* printf() would write the decimal point of the program's locale. */
 static void put_double(struct ag_json *j, double value)
 {
     int exponent = 0;
@@ -175,16 +194,14 @@ static void put_double(struct ag_json *j, double value)
     for (; value != 0 && value < 1; exponent--) {
         value *= 10;
     }
-    uint64_t digits = (uint64_t)(value * 1e14 + 0.5);
+    /* The largest double, rounded up, would be read as infinity. */
+    double half = exponent < DBL_MAX_10_EXP ? 0.5 : 0;
+    uint64_t digits = (uint64_t)(value * 1e14 + half);
     if (digits >= 1000000000000000u) {
         digits /= 10;
         exponent++;
     }
-    put_digits(j, digits);
-    if (exponent != 0) {
-        ag_sink_text(j->sink, exponent < 0 ? "e-" : "e+");
-        ag_sink_u64(j->sink, (uint64_t)(exponent < 0 ? -exponent : exponent));
-    }
+    put_decimal(j, digits, exponent);
 }
 
 void ag_json_double(struct ag_json *j, const char *key, double value)
