@@ -1,7 +1,10 @@
 #!/bin/bash
 # Fails when clang-format would change a C or C++ file, or when a script does not parse.
 # Usage: check_format.sh [FOLDER]   (default: this repository; another git tree in the tests)
+#        check_format.sh --fix     changes the files instead
 set -euo pipefail
+how=(--dry-run -Werror --ferror-limit=3)
+[ "${1:-}" != --fix ] || { how=(-i) && shift; }
 cd "${1:-$(dirname "$0")/..}"
 bad=0
 
@@ -11,7 +14,7 @@ files() {
 }
 
 files '*.c' '*.h' '*.cc' '*.cu' '*.cuh' |
-    xargs -0 -r clang-format --style=file --dry-run -Werror --ferror-limit=3 || bad=1
+    xargs -0 -r clang-format --style=file "${how[@]}" || bad=1
 
 while IFS= read -r -d '' f; do
     bash -n "$f" || bad=1
