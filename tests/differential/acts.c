@@ -197,7 +197,7 @@ static void module(struct df_step *step)
     if (df_say(step, "unload", cuModuleUnload(lane->module[m].handle)))
         return;
     lane->module[m].functions = 0;
-    df_say(step, "load", df_lane_load(step->run, lane, m, image));
+    df_say(step, "load", df_lane_load(lane, m, image));
 }
 
 static void spin(struct df_step *step)

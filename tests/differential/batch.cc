@@ -30,8 +30,6 @@ std::map<uint64_t, int> run_once(const Setup &setup, bool with_shim, uint64_t fi
                                  const std::string &dir, std::string *errors)
 {
     std::vector<std::string> argv = {setup.program,
-                                     "--images",
-                                     setup.images,
                                      "--seeds",
                                      std::to_string(first) + "-" + std::to_string(last),
                                      "--dir",

@@ -16,7 +16,7 @@ namespace ag_diff
 {
 
 struct Setup {
-    std::string program, images, driver, shim; // files and folders
+    std::string program, driver, shim; // files and folders
     int jobs = 2;
     int limit = 30;                // seconds a program may take
     uint64_t chunk = 25;           // seeds in one process

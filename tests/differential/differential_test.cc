@@ -19,7 +19,6 @@ Setup setup()
 {
     Setup s;
     s.program = ag_test::runfile("tests/differential/program");
-    s.images = ag_test::runfile("kernels");
     s.driver = ag_test::runfile("tools/simcuda");
     s.shim = ag_test::runfile("libautograph.so");
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -3,6 +3,7 @@
  * Threads    a lane is made and closed by the main thread
  * Promise    a lane starts from the same contents every time; df_lane_close shows all of its memory
  * Start at   df_lane_open() */
+#include "kernels/images.h"
 #include "tests/differential/state.h"
 
 #include <stdarg.h>
@@ -54,8 +55,11 @@ uint32_t df_digest(const void *bytes, size_t n)
 }
 
 /* chain, reuse_a, reuse_b and flag stand first: the lanes refer to them by position. */
-const char *const df_images[] = {"flag",    "chain", "reuse_a", "reuse_b", "varying",
-                                 "stencil", "basic", "smem",    "args",    "red"};
+const struct df_image df_images[] = {{"flag", ag_image_flag},       {"chain", ag_image_chain},
+                                     {"reuse_a", ag_image_reuse_a}, {"reuse_b", ag_image_reuse_b},
+                                     {"varying", ag_image_varying}, {"stencil", ag_image_stencil},
+                                     {"basic", ag_image_basic},     {"smem", ag_image_smem},
+                                     {"args", ag_image_args},       {"red", ag_image_red}};
 const struct df_kernel df_kernels[] = {
     {"flag", "set_flag", "Wu"},
     {"flag", "wait_flag", "Wu"},
@@ -87,7 +91,7 @@ int df_images_count(void)
 const struct df_kernel *df_kernel_of(int image, int i)
 {
     for (size_t k = 0; k < sizeof df_kernels / sizeof *df_kernels; k++)
-        if (!strcmp(df_kernels[k].image, df_images[image]) && i-- == 0)
+        if (!strcmp(df_kernels[k].image, df_images[image].name) && i-- == 0)
             return &df_kernels[k];
     return NULL;
 }
@@ -106,9 +110,9 @@ static CUresult find_functions(struct df_lane *lane, int module)
     return CUDA_SUCCESS;
 }
 
-CUresult df_lane_load(struct df_run *run, struct df_lane *lane, int module, int image)
+CUresult df_lane_load(struct df_lane *lane, int module, int image)
 {
-    CUresult ret = cuModuleLoadData(&lane->module[module].handle, run->images[image].bytes);
+    CUresult ret = cuModuleLoadData(&lane->module[module].handle, df_images[image].bytes);
     lane->module[module].image = image;
     return ret ? ret : find_functions(lane, module);
 }
@@ -211,7 +215,7 @@ CUresult df_lane_open(struct df_run *run, uint32_t index, CUdevice device)
         ret = make_memory(lane);
     static const int first_image[DF_MODULES] = {1, 4, 2, 0};
     for (int m = 0; m < DF_MODULES && !ret; m++)
-        ret = df_lane_load(run, lane, m, first_image[m]);
+        ret = df_lane_load(lane, m, first_image[m]);
     return ret;
 }
 

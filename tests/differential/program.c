@@ -5,7 +5,7 @@
  *            device was asked to do; a program that hangs or dies shows in the status line and harms no other
  * Start at   main()
  *
- * program --images DIR --seeds A-B [--dir DIR] [--drop ID,ID-ID..] [--drop-tracks MASK] [--cap N]
+ * program --seeds A-B [--dir DIR] [--drop ID,ID-ID..] [--drop-tracks MASK] [--cap N]
  *         [--plain-threads] [--no-faults] [--limit SECONDS]
  * Without --dir the observables go to standard output. Each child sets the AUTOGRAPH and SIMCUDA variables that its
  * seed asks for, unless they are set already. */
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 struct options {
-    const char *images, *dir;
+    const char *dir;
     uint64_t first, last;
     struct df_filter filter;
     bool faults;
@@ -58,9 +58,7 @@ static bool parse(int argc, char **argv, struct options *o)
             continue;
         }
         i++;
-        if (!strcmp(argv[i - 1], "--images"))
-            o->images = next;
-        else if (!strcmp(argv[i - 1], "--dir"))
+        if (!strcmp(argv[i - 1], "--dir"))
             o->dir = next;
         else if (!strcmp(argv[i - 1], "--drop"))
             drop(&o->filter, next);
@@ -75,29 +73,7 @@ static bool parse(int argc, char **argv, struct options *o)
         else
             return false;
     }
-    return o->images && o->first <= o->last;
-}
-
-static bool read_images(const char *dir, struct df_image *images)
-{
-    for (int i = 0; i < df_images_count(); i++) {
-        char path[4096];
-        snprintf(path, sizeof path, "%s/%s.fatbin", dir, df_images[i]);
-        FILE *f = fopen(path, "rb");
-        if (!f) {
-            fprintf(stderr, "no image %s\n", path);
-            return false;
-        }
-        fseek(f, 0, SEEK_END);
-        long size = ftell(f);
-        rewind(f);
-        images[i].bytes = calloc(1, (size_t)size + 16);
-        bool whole = images[i].bytes && fread(images[i].bytes, 1, (size_t)size, f) == (size_t)size;
-        fclose(f);
-        if (!whole)
-            return false;
-    }
-    return true;
+    return o->first <= o->last;
 }
 
 static void on_alarm(int signal)
@@ -140,7 +116,7 @@ static void write_texts(const struct options *o, uint64_t seed)
         fclose(said);
 }
 
-static int child(const struct options *o, const struct df_image *images, uint64_t seed)
+static int child(const struct options *o, uint64_t seed)
 {
     struct df_setting setting;
     char log[4096];
@@ -160,7 +136,6 @@ static int child(const struct options *o, const struct df_image *images, uint64_
     for (uint32_t e = 0; e < setting.episodes; e++) {
         memset(&run, 0, sizeof run);
         run.plan = &plan;
-        run.images = images;
         run.episode = e;
         run.patience = o->faults && setting.fault >= DF_LAUNCH_FAULT ? 1 : (long)o->limit / 2;
         df_plan_make(seed + e * 0x100000000ull, &plan);
@@ -178,16 +153,15 @@ static int child(const struct options *o, const struct df_image *images, uint64_
 int main(int argc, char **argv)
 {
     struct options o = {.faults = true, .limit = 30, .first = 1, .last = 0};
-    struct df_image images[16] = {{NULL}};
-    if (!parse(argc, argv, &o) || !read_images(o.images, images)) {
-        fprintf(stderr, "usage: program --images DIR --seeds A-B [--dir DIR] ...\n");
+    if (!parse(argc, argv, &o)) {
+        fprintf(stderr, "usage: program --seeds A-B [--dir DIR] ...\n");
         return 2;
     }
     for (uint64_t seed = o.first; seed <= o.last; seed++) {
         fflush(stdout);
         pid_t pid = fork();
         if (pid == 0) {
-            int ret = child(&o, images, seed);
+            int ret = child(&o, seed);
             fflush(stdout);
             exit(ret); /* with what the driver and the shim do at exit */
         }

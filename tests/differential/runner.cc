@@ -4,7 +4,7 @@
  * Promise    exit status 0 only if every program behaved the same with the shim; prints what to run again
  * Start at   main()
  *
- * runner [--seeds N] [--first S] [--shim FILE] [--driver DIR] [--images DIR] [--program FILE] [--jobs N] [--chunk N]
+ * runner [--seeds N] [--first S] [--shim FILE] [--driver DIR] [--program FILE] [--jobs N] [--chunk N]
  *        [--limit SECONDS] [--stop-after FAILURES] [--no-shrink] [filters of program.c]
  * Without --first the seeds start at a number made from the time, which is printed. */
 #include "tests/differential/batch.h"
@@ -49,8 +49,6 @@ bool parse(int argc, char **argv, Options *o)
             o->setup.shim = ag_test::runfile(value);
         else if (name == "--driver")
             o->setup.driver = ag_test::runfile(value);
-        else if (name == "--images")
-            o->setup.images = ag_test::runfile(value);
         else if (name == "--program")
             o->setup.program = ag_test::runfile(value);
         else if (name == "--jobs")
@@ -75,7 +73,6 @@ int main(int argc, char **argv)
 {
     Options o;
     o.setup.program = ag_test::runfile("tests/differential/program");
-    o.setup.images = ag_test::runfile("kernels");
     o.setup.driver = ag_test::runfile("tools/simcuda");
     o.setup.shim = ag_test::runfile("libautograph.so");
     if (!parse(argc, argv, &o)) {

@@ -39,7 +39,11 @@ struct df_kernel {
      * words, B 8184 words */
     const char *params;
 };
-extern const char *const df_images[];
+struct df_image {
+    const char *name;
+    const unsigned char *bytes;
+};
+extern const struct df_image df_images[];
 extern const struct df_kernel df_kernels[];
 int df_images_count(void);
 /* The i-th kernel of the image, NULL after the last. */
@@ -86,13 +90,8 @@ struct df_lane {
     bool blocked;
 };
 
-struct df_image {
-    void *bytes;
-};
-
 struct df_run {
     const struct df_plan *plan;
-    const struct df_image *images; /* one per df_images */
     uint32_t episode;
     long patience; /* seconds that the host watches mapped memory before it gives up */
     struct df_lane lane[DF_MAX_LANES];
@@ -116,7 +115,7 @@ struct df_step {
 /* lanes.c */
 CUresult df_lane_open(struct df_run *run, uint32_t index, CUdevice device);
 void df_lane_close(struct df_run *run, uint32_t index, CUdevice device);
-CUresult df_lane_load(struct df_run *run, struct df_lane *lane, int module, int image);
+CUresult df_lane_load(struct df_lane *lane, int module, int image);
 CUresult df_lane_make_stream(struct df_lane *lane, int slot, enum df_stream_kind kind);
 uint32_t df_digest(const void *bytes, size_t n);
 

@@ -129,6 +129,7 @@ static void fault_inside_replay(void)
 {
     scene_open();
     CUmodule varying = scene_load("varying");
+    CUfunction f = scene_function(varying, "vary_mix");
     CUfunction store = scene_function(scene_load("basic"), "store");
     CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = scene_buffer(), good = scene_buffer();
@@ -138,7 +139,6 @@ static void fault_inside_replay(void)
     for (int round = 0; round < ROUNDS && !ret; round++) {
         CUdeviceptr where = round == ODD_ROUND ? 16 : good;
         for (int i = 0; i < 40 && !ret; i++) {
-            CUfunction f = scene_function(varying, "vary_mix");
             unsigned v = (unsigned)i;
             ret = i == 37 ? scene_launch(store, s, 1, 1, 0, ARGS(&where, &i))
                           : scene_launch(f, s, 1, 32, 0, ARGS(&x, &v));
@@ -185,9 +185,7 @@ static void plain_loop(void)
     scene_show("x", 0, s, x);
 }
 
-const struct scene_case scene_errors[] = {{"O-32-refused", refused_calls},
-                                          {"O-33-fault-early", fault_early},
-                                          {"O-33-fault-late", fault_late},
-                                          {"O-33-fault-inside", fault_inside_replay},
-                                          {"O-34-plain-loop", plain_loop},
-                                          {NULL, NULL}};
+const struct scene_case scene_errors[] = {
+    {"O-32-refused", refused_calls}, {"O-33-fault-early", fault_early},
+    {"O-33-fault-late", fault_late}, {"O-33-fault-inside", fault_inside_replay},
+    {"O-34-plain-loop", plain_loop}, {NULL, NULL}};

@@ -20,7 +20,10 @@ static uint32_t mix(uint32_t *state)
 static CUfunction some_function(CUmodule varying, uint32_t pick)
 {
     static const char *const names[] = {"vary_mix", "vary_xor", "vary_rot"};
-    return scene_function(varying, names[pick % 3]);
+    static CUfunction f[3];
+    if (!f[pick % 3])
+        f[pick % 3] = scene_function(varying, names[pick % 3]);
+    return f[pick % 3];
 }
 
 /* Launches in an order that never comes back, shapes included. */

@@ -17,7 +17,8 @@ struct pool {
     pthread_mutex_t lock;
     CUdeviceptr staging;
     CUstream stream;
-    CUmodule varying, basic;
+    CUmodule varying;
+    CUfunction copy;
     uint32_t *pinned; /* source of each turn's upload, never used twice */
     CUdeviceptr out;
     int threads, turns;
@@ -32,12 +33,11 @@ static void take_turn(struct pool *p, int thread, int round)
 {
     uint32_t *source = p->pinned + 4 * p->turns++;
     CUdeviceptr out = p->out + 4u * (unsigned)(thread * 32 + round % 32);
-    CUfunction copy = scene_function(p->basic, "copy");
     int n = 1;
     source[0] = (uint32_t)(thread * 1000 + round);
     NEED(cuMemcpyHtoDAsync(p->staging, source, 4, p->stream));
     scene_work(p->varying, p->stream, p->staging, round == ODD_ROUND / 2 ? 7 : 8, 3);
-    NEED(scene_launch(copy, p->stream, 1, 32, 0, ARGS(&p->staging, &out, &n)));
+    NEED(scene_launch(p->copy, p->stream, 1, 32, 0, ARGS(&p->staging, &out, &n)));
 }
 
 static void *turns(void *data)
@@ -63,7 +63,7 @@ static void share_stream(int threads, CUstream stream)
     struct member m[16];
     pthread_mutex_init(&p.lock, NULL);
     p.varying = scene_load("varying");
-    p.basic = scene_load("basic");
+    p.copy = scene_function(scene_load("basic"), "copy");
     p.staging = scene_buffer();
     p.out = scene_buffer();
     NEED(cuMemHostAlloc((void **)&p.pinned, 16 * 4 * 4 * ROUNDS, 0));
@@ -87,7 +87,8 @@ static void host_order(void)
 }
 
 /* O-12. The first query is asked while a kernel is known to run; then nothing but queries. */
-static void poll_stream(const char *name, CUmodule varying, CUmodule flag, CUstream s, int with_event)
+static void poll_stream(const char *name, CUmodule varying, CUmodule flag, CUstream s,
+                        int with_event)
 {
     CUfunction wait = scene_function(flag, "wait_flag");
     CUdeviceptr x = scene_buffer(), gate_device;
@@ -125,7 +126,8 @@ static void polling(void)
     for (int with_event = 0; with_event < 2; with_event++) {
         poll_stream("legacy", varying, flag, NULL, with_event);
         poll_stream("blocking", varying, flag, scene_stream(CU_STREAM_DEFAULT), with_event);
-        poll_stream("non-blocking", varying, flag, scene_stream(CU_STREAM_NON_BLOCKING), with_event);
+        poll_stream("non-blocking", varying, flag, scene_stream(CU_STREAM_NON_BLOCKING),
+                    with_event);
     }
 }
 

@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include <cuda.h>
 
+#include "kernels/images.h"
+
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -28,7 +30,8 @@ static void need(CUresult ret, const char *what)
 
 static CUcontext ctx;
 static CUfunction mix, wait_flag, set_flag;
-static volatile unsigned *word; /* [0] gate of the waiting thread, [1] what it tells when it is through */
+static volatile unsigned
+    *word; /* [0] gate of the waiting thread, [1] what it tells when it is through */
 static CUdeviceptr word_device, x[2];
 static volatile unsigned waiting;
 
@@ -76,31 +79,27 @@ static void *synchronises(void *data)
     return NULL;
 }
 
-static CUfunction load(const char *images, const char *image, const char *name)
+static CUfunction load(const void *image, const char *name)
 {
-    char path[4096];
     CUmodule m;
     CUfunction f;
-    snprintf(path, sizeof path, "%s/%s.fatbin", images, image);
-    NEED(cuModuleLoad(&m, path));
+    NEED(cuModuleLoadData(&m, image));
     NEED(cuModuleGetFunction(&f, m, name));
     return f;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
     CUdevice device;
     pthread_t a, b;
-    if (argc < 2)
-        return 2;
     alarm(60);
     NEED(cuInit(0));
     NEED(cuDeviceGet(&device, 0));
     NEED(cuDevicePrimaryCtxRetain(&ctx, device));
     NEED(cuCtxSetCurrent(ctx));
-    mix = load(argv[1], "varying", "vary_mix");
-    wait_flag = load(argv[1], "flag", "wait_flag");
-    set_flag = load(argv[1], "flag", "set_flag");
+    mix = load(ag_image_varying, "vary_mix");
+    wait_flag = load(ag_image_flag, "wait_flag");
+    set_flag = load(ag_image_flag, "set_flag");
     NEED(cuMemHostAlloc((void **)&word, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
     memset((void *)word, 0, 4096);
     NEED(cuMemHostGetDevicePointer(&word_device, (void *)word, 0));

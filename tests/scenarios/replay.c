@@ -29,8 +29,8 @@ static void launch_from_page(CUfunction store, CUstream s, CUdeviceptr dst, int 
     p->params[0] = &p->dst;
     p->params[1] = &p->value;
     p->size = 12;
-    void *extra[5] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &p->dst, CU_LAUNCH_PARAM_BUFFER_SIZE, &p->size,
-                      CU_LAUNCH_PARAM_END};
+    void *extra[5] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &p->dst, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                      &p->size, CU_LAUNCH_PARAM_END};
     memcpy(p->extra, extra, sizeof extra);
     NEED(cuLaunchKernel(store, 1, 1, 1, 1, 1, 1, 0, s, packed ? NULL : p->params,
                         packed ? p->extra : NULL));
@@ -47,7 +47,8 @@ static void arguments_die(void)
         for (int round = 0; round < ROUNDS; round++) {
             int launches = round == ODD_ROUND ? 13 : 16;
             for (int i = 0; i < launches; i++)
-                launch_from_page(store, s, out + 4u * (unsigned)(16 * round + i), round * 100 + i, packed);
+                launch_from_page(store, s, out + 4u * (unsigned)(16 * round + i), round * 100 + i,
+                                 packed);
         }
         scene_show("stored", (unsigned)packed, s, out);
     }

@@ -1,0 +1,344 @@
+/* tests/scenarios/scenarios_test.cc - patterns from public bug reports, run without and with the shim.
+ * Called by  bazel                       Calls  tests/support, the scene programs
+ * Threads    none
+ * Promise    the run without the shim is the golden record; a pass that never replayed is not a pass. Numbers O-..
+ *            name the scenario, C1 to C7 the promise of docs/ARCHITECTURE.md
+ * Start at   same_as_native() */
+#include "tests/support/process.h"
+#include "tests/support/simlog.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <gtest/gtest.h>
+#include <map>
+
+namespace
+{
+
+using ag_test::SimLog;
+using Env = std::map<std::string, std::string>;
+
+struct Played {
+    ag_test::Run run;
+    SimLog log;
+    std::string messages; // what the shim logged
+};
+
+constexpr int LIMIT = 100; // seconds; the programs have a watchdog of their own
+
+Played play_program(const std::string &program, const std::vector<std::string> &arguments,
+                    bool with_shim, const Env &more = {})
+{
+    Played p;
+    std::string dir = ag_test::make_dir("ag-scene");
+    std::vector<std::string> argv = {ag_test::runfile("tests/scenarios/" + program)};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
+    Env env = ag_test::simcuda_env(ag_test::runfile("tools/simcuda"),
+                                   with_shim ? ag_test::runfile("libautograph.so") : "");
+    env["SIMCUDA_LOG"] = dir + "/log";
+    env["AUTOGRAPH_LOG"] = dir + "/messages";
+    for (const auto &[key, value] : more)
+        env[key] = value;
+    p.run = ag_test::run(argv, env, LIMIT);
+    p.log = ag_test::read_simlog(dir + "/log");
+    p.messages = ag_test::read_file(dir + "/messages");
+    ag_test::remove_dir(dir);
+    return p;
+}
+
+Played play(const std::string &scene, bool with_shim, const Env &more = {})
+{
+    return play_program("scene", {scene}, with_shim, more);
+}
+
+// Per stream, in order: what ran, apart from addresses.
+std::map<std::string, std::vector<std::string>> shapes(const SimLog &log)
+{
+    std::map<std::string, std::vector<std::string>> by_stream;
+    for (const ag_test::Executed &e : log.executed)
+        by_stream[e.stream].push_back(e.name + " " + e.grid + " " + e.block + " " + e.shared);
+    return by_stream;
+}
+
+void expect_replayed_then_left(const SimLog &log)
+{
+    size_t first = log.executed.size(), last_eager = 0;
+    for (size_t i = 0; i < log.executed.size(); i++) {
+        if (log.executed[i].in_graph)
+            first = std::min(first, i);
+        else
+            last_eager = i;
+    }
+    EXPECT_GT(log.in_graphs(), 0u) << "nothing was replayed: this proves nothing";
+    EXPECT_GT(last_eager, first) << "the replay was never left again";
+}
+
+void expect_played(const Played &p, const char *how)
+{
+    EXPECT_FALSE(p.run.timed_out) << how;
+    EXPECT_EQ(0, p.run.status) << how << "\n" << p.run.out << p.run.err;
+    EXPECT_EQ("", p.log.bad_line) << how;
+}
+
+struct Pair {
+    Played native, shim;
+};
+
+// Same output, same operations per stream; and the shim was really replaying.
+Pair same_as_native(const std::string &scene, const Env &more = {}, bool replays = true)
+{
+    Pair p{play(scene, false, more), play(scene, true, more)};
+    expect_played(p.native, "without the shim");
+    expect_played(p.shim, "with the shim");
+    EXPECT_EQ(p.native.run.out, p.shim.run.out);
+    EXPECT_EQ(0u, p.native.log.in_graphs());
+    EXPECT_TRUE(shapes(p.native.log) == shapes(p.shim.log)) << "other operations ran";
+    if (replays)
+        expect_replayed_then_left(p.shim.log);
+    return p;
+}
+
+// Numbers printed after a word.
+long number_after(const std::string &text, const std::string &word)
+{
+    size_t at = text.find(word);
+    return at == std::string::npos ? -1 : strtol(text.c_str() + at + word.size(), nullptr, 10);
+}
+
+} // namespace
+
+TEST(O01, C1ArgumentMemoryIsReadDuringTheCallOnly)
+{
+    same_as_native("O-01-arguments-die");
+}
+
+TEST(O02, C1EveryFieldOfEveryNodeFollowsTheCall)
+{
+    same_as_native("O-02-every-field");
+}
+
+TEST(O11, C1ThreadsOrderedByTheHostAloneKeepTheirOrderOnOneStream)
+{
+    Pair p{play("O-11-host-order", false), play("O-11-host-order", true)};
+    expect_played(p.native, "without the shim");
+    expect_played(p.shim, "with the shim");
+    EXPECT_EQ(p.native.run.out, p.shim.run.out);
+    EXPECT_GT(p.shim.log.in_graphs(), 0u);
+}
+
+TEST(O12, C3AProgramThatOnlyPollsSeesItsWorkDone)
+{
+    same_as_native("O-12-polling");
+}
+
+TEST(O19, C4AHostThatOnlyWatchesMemorySeesTheKernelsStore)
+{
+    same_as_native("O-19-watching", {}, false);
+}
+
+TEST(O24, C3AFreeFindsTheHeldLaunchesSubmitted)
+{
+    same_as_native("O-24-free");
+}
+
+TEST(O24, C3AFreeOfHostMemoryFindsTheHeldLaunchesSubmitted)
+{
+    same_as_native("O-24-free-host");
+}
+
+TEST(O24, C3AFreeFindsTheHeldLaunchesOfEveryStreamSubmitted)
+{
+    same_as_native("O-24-free-two-streams");
+}
+
+TEST(O25, C3AnUnloadFindsTheLaunchesOfItsModuleSubmitted)
+{
+    same_as_native("O-25-unload");
+}
+
+TEST(O32, C2ABadLaunchIsRefusedByThatVeryCall)
+{
+    same_as_native("O-32-refused");
+}
+
+TEST(O33, C2AFaultBeforeLearningReachesAPollingProgram)
+{
+    same_as_native("O-33-fault-early", {}, false);
+}
+
+TEST(O33, C2AFaultAfterAReplayReachesAPollingProgram)
+{
+    same_as_native("O-33-fault-late");
+}
+
+TEST(O33, C2AFaultInsideAReplayReachesAPollingProgram)
+{
+    Pair p{play("O-33-fault-inside", false), play("O-33-fault-inside", true)};
+    expect_played(p.native, "without the shim");
+    expect_played(p.shim, "with the shim");
+    EXPECT_EQ(p.native.run.out, p.shim.run.out);
+    EXPECT_GT(p.shim.log.in_graphs(), 0u);
+}
+
+// Calls that only the shim makes: whatever becomes of them, the program must not notice.
+struct InternalFailure : testing::TestWithParam<const char *> {
+};
+
+TEST_P(InternalFailure, C6LeavesNoTraceInTheProgram)
+{
+    std::string symbol = GetParam();
+    Env count = {{"SIMCUDA_LOG_CALLS", "1"}};
+    size_t calls = play("O-34-plain-loop", true, count).log.calls(symbol);
+    if (!calls)
+        GTEST_SKIP() << "the shim does not call " << symbol;
+    for (size_t n : {size_t(1), size_t(2), size_t(5), calls / 2, calls}) {
+        if (n < 1 || n > calls)
+            continue;
+        for (const char *code : {"1", "2", "999"}) {
+            std::string fault = symbol + ":" + std::to_string(n) + ":" + code;
+            SCOPED_TRACE(fault);
+            same_as_native("O-34-plain-loop", {{"SIMCUDA_FAULT", fault}}, false);
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(O34, InternalFailure,
+                         testing::Values("cuGraphCreate", "cuGraphAddKernelNode_v2",
+                                         "cuGraphAddNode_v2", "cuGraphInstantiateWithFlags",
+                                         "cuGraphInstantiateWithParams", "cuGraphUpload",
+                                         "cuGraphLaunch", "cuGraphExecKernelNodeSetParams_v2",
+                                         "cuGraphExecDestroy", "cuGraphDestroy",
+                                         "cuFuncGetParamInfo", "cuKernelGetParamInfo",
+                                         "cuStreamGetId", "cuCtxGetId"));
+
+// O-49: the driver refuses the n-th launch it receives, at once or held; nothing may be lost in silence.
+struct RefusedLater : testing::TestWithParam<int> {
+};
+
+TEST_P(RefusedLater, C2ALaunchThatTheDriverRefusesIsReportedOnce)
+{
+    std::string fault = "cuLaunchKernel:" + std::to_string(GetParam()) + ":2";
+    Played p =
+        play("O-34-plain-loop", true, {{"SIMCUDA_FAULT", fault}, {"AUTOGRAPH_MIN_SEEN", "2"}});
+    expect_played(p, fault.c_str());
+    long accepted = number_after(p.run.out, "accepted "),
+         errors = number_after(p.run.out, "errors ");
+    long executed = static_cast<long>(p.log.executed.size());
+    EXPECT_EQ(64 * 12 - 1, accepted + errors - (accepted - executed))
+        << "accepted " << accepted << ", errors " << errors << ", executed " << executed << "\n"
+        << p.run.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(O49, RefusedLater,
+                         testing::Values(1, 2, 13, 30, 36, 37, 41, 48, 49, 50, 55, 60, 61, 70));
+
+TEST(O47, C1EveryLaunchRunsWithTheAttributesInForceAtItsCall)
+{
+    same_as_native("O-47-attribute-changes");
+}
+
+TEST(O47, C5SettingAValueThatIsInForceAlreadyDoesNotEndAReplay)
+{
+    Pair p = same_as_native("O-47-attribute-repeated", {}, false);
+    EXPECT_GT(p.shim.log.in_graphs() * 2, p.shim.log.executed.size());
+}
+
+TEST(O48, C1AHandleThatComesBackIsANewFunction)
+{
+    Pair p = same_as_native("O-48-layout-changes");
+    EXPECT_GT(number_after(p.native.run.out, "handles that came back: "), 0)
+        << "the simulated driver did not use a handle again: this proves nothing";
+}
+
+TEST(O48, C1AModuleUnloadedInALearnedLoopTakesItsGraphsAlong)
+{
+    same_as_native("O-48-unload-in-loop");
+}
+
+TEST(O51, C4PerThreadDefaultStreamsAreNeverHeldUp)
+{
+    Played native = play_program("per_thread", {}, false);
+    Played shim = play_program("per_thread", {}, true);
+    expect_played(native, "without the shim");
+    expect_played(shim, "with the shim");
+    EXPECT_EQ(native.run.out, shim.run.out);
+    EXPECT_EQ(0u, shim.log.in_graphs()) << "work of a per-thread stream was held";
+}
+
+TEST(Promise, C5LaunchesThatNeverRepeatReachTheDriverAsTheyAreMade)
+{
+    Env calls = {{"SIMCUDA_LOG_CALLS", "1"}};
+    Pair p = same_as_native("C5-never-repeating", calls, false);
+    EXPECT_EQ(p.native.log.calls("cuLaunchKernel"), p.shim.log.calls("cuLaunchKernel"));
+    for (const ag_test::Called &c : p.shim.log.called)
+        ASSERT_NE(0u, c.symbol.find("cuGraph") == 0 ? 0u : 1u) << c.symbol << " was called";
+}
+
+TEST(Promise, C6ManySequencesStayWithinTheMemoryForGraphs)
+{
+    Pair p = same_as_native("C6-many-sequences", {{"AUTOGRAPH_MAX_BYTES", "1M"}}, false);
+    EXPECT_GT(p.shim.log.in_graphs(), 0u);
+    long native = number_after(p.native.run.err, "grown "),
+         shim = number_after(p.shim.run.err, "grown ");
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LT(shim, native + 32 * 1024) << "KB";
+#else
+    EXPECT_GE(shim,
+              native - native); // sanitizers keep freed memory: nothing to learn from its size
+#endif
+}
+
+TEST(Promise, C6BadOptionsAreOneLineEachAndChangeNothing)
+{
+    Env bad = {{"AUTOGRAPH_MIN_SEEN", "many"}, {"AUTOGRAPH_NO_SUCH_OPTION", "1"}};
+    Pair p = same_as_native("O-34-plain-loop", bad, false);
+    EXPECT_EQ(2, std::count(p.shim.messages.begin(), p.shim.messages.end(), '\n'))
+        << p.shim.messages;
+    EXPECT_NE(std::string::npos, p.shim.messages.find("AUTOGRAPH_MIN_SEEN")) << p.shim.messages;
+    EXPECT_NE(std::string::npos, p.shim.messages.find("AUTOGRAPH_NO_SUCH_OPTION"))
+        << p.shim.messages;
+    EXPECT_EQ("", p.shim.run.err);
+    EXPECT_GT(p.shim.log.in_graphs(), 0u) << "the defaults no longer stand";
+}
+
+TEST(Promise, C6AnUnwritableDumpDirectoryIsOneLineAndChangesNothing)
+{
+    Pair p = same_as_native("O-34-plain-loop", {{"AUTOGRAPH_DUMP", "/proc/no/such/place"}}, false);
+    EXPECT_EQ(1, std::count(p.shim.messages.begin(), p.shim.messages.end(), '\n'))
+        << p.shim.messages;
+    EXPECT_EQ("", p.shim.run.err);
+}
+
+TEST(Promise, C6WithoutALogNothingIsEverPrinted)
+{
+    Env quiet = {{"AUTOGRAPH_MIN_SEEN", "many"}, {"AUTOGRAPH_LOG", ""}};
+    Pair p = same_as_native("O-34-plain-loop", quiet, false);
+    EXPECT_EQ("", p.shim.run.err);
+}
+
+TEST(Promise, C7AForkedChildGetsTheDriversOwnAnswers)
+{
+    same_as_native("C7-forked-child");
+}
+
+TEST(Promise, C7TheKillSwitchLeavesEverythingToTheDriver)
+{
+    Env off = {{"AUTOGRAPH", "off"}, {"SIMCUDA_LOG_CALLS", "1"}};
+    Pair p = same_as_native("O-34-plain-loop", off, false);
+    EXPECT_EQ(p.native.log.calls("cuLaunchKernel"), p.shim.log.calls("cuLaunchKernel"));
+    EXPECT_EQ(0u, p.shim.log.in_graphs());
+}
+
+TEST(Promise, C7AProgramWithoutCudaStartsAndEndsAsEver)
+{
+    for (const char *program : {"/bin/true", "/bin/ls", "/bin/cat"}) {
+        std::vector<std::string> argv = {program, "/dev/null"};
+        ag_test::Run plain = ag_test::run(argv, {}, LIMIT);
+        Env env = {{"LD_PRELOAD", ag_test::preload(ag_test::runfile("libautograph.so"))},
+                   {"ASAN_OPTIONS", "detect_leaks=0"}};
+        ag_test::Run shim = ag_test::run(argv, env, LIMIT);
+        EXPECT_EQ(plain.status, shim.status) << program << shim.err;
+        EXPECT_EQ(plain.out, shim.out) << program;
+        EXPECT_EQ("", shim.err) << program;
+    }
+}
