@@ -187,6 +187,17 @@ TEST(Library, HasNoTextRelocationsAndIsBoundAtStart)
               shell("readelf -lW " + library() + " | grep GNU_STACK").find("RWE"));
 }
 
+// DESIGN 8: "libcuda binds none of its own cu* exports through its PLT", nor may the fake one: its
+// look-ups would hand out the shim's exports by themselves, and the tests of look-ups would prove
+// nothing.
+TEST(FakeDriver, CannotBeTakenOverByAPreload)
+{
+    for (const char *name : {"driver", "driver_old", "driver_first", "driver_aliased"}) {
+        const std::string text = shell("readelf -rW " + fixture(name) + "/libcuda.so.1");
+        EXPECT_FALSE(std::regex_search(text, std::regex(" cu[A-Z][A-Za-z0-9_]*"))) << name;
+    }
+}
+
 // DESIGN 2: "data/driver-580.159-exports.txt lists what a driver really exports".
 TEST(Table, NamesExactlyWhatDriver580Exports)
 {
