@@ -1,0 +1,49 @@
+/* tools/bench/rig.h - what every benchmark needs: the device, clocks, medians, one JSON line.
+ * Called by  the programs of tools/bench        Calls  libcuda.so.1, libc
+ * Threads    one
+ * Promise    a refused driver call ends the program with 1 and its name; a line that was printed
+ *            names the driver file that was mapped, so a simulated number cannot pass for a real one
+ * Start at   rig_open()                                                         */
+#ifndef TOOLS_BENCH_RIG_H
+#define TOOLS_BENCH_RIG_H
+
+#include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum rig_kernel { RIG_MIX, RIG_XOR, RIG_ROT, RIG_NULL, RIG_KERNELS };
+
+/* The first three compute what tests/apps/mirror.h says. */
+struct rig {
+    CUstream stream;
+    CUcontext ctx;
+    CUfunction kernel[RIG_KERNELS];
+    int version;
+    char device[128];
+    char path[512]; /* of the libcuda that is mapped, from /proc/self/maps */
+};
+
+void rig_open(struct rig *r);
+void rig_check(CUresult ret, const char *what);
+#define RIG(call) rig_check(call, #call)
+
+CUdeviceptr rig_alloc(size_t bytes); /* zeroed */
+
+uint64_t rig_wall_ns(void);
+uint64_t rig_cpu_ns(void); /* of the calling thread */
+
+/* Whole number in text, from low to high, otherwise exit 2. */
+long rig_number(const char *option, const char *text, long low, long high);
+
+struct rig_summary {
+    size_t n;
+    double median, min, max, iqr, p10;
+};
+/* Sorts the samples. */
+struct rig_summary rig_summarize(double *samples, size_t n);
+
+/* One line: {"bench": ..., what (a list of members, no braces), unit: median, spread, driver}. */
+void rig_print(const struct rig *r, const char *bench, const char *what, const char *unit,
+               struct rig_summary s);
+
+#endif
