@@ -1,5 +1,5 @@
-/* tools/bench/chain_bench.c - how long does an iteration of many small kernels take: launched one by
- * one, as a graph written by hand, as graphs whose every node an expert patches?
+/* tools/bench/chain_bench.c - how long does an iteration of many small kernels take: one by one,
+ * as a graph written by hand, as graphs whose every node an expert patches?
  * Calls      rig.h, tests/apps/mirror.h
  * Usage      chain_bench --help
  * Promise    every launch of every iteration is computed again on the host and the result compared,

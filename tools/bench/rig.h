@@ -1,8 +1,8 @@
 /* tools/bench/rig.h - what every benchmark needs: the device, clocks, medians, one JSON line.
  * Called by  the programs of tools/bench        Calls  libcuda.so.1, libc
  * Threads    one
- * Promise    a refused driver call ends the program with 1 and its name; a line that was printed
- *            names the driver file that was mapped, so a simulated number cannot pass for a real one
+ * Promise    a refused driver call ends the program with 1 and its name; a printed line
+ *            names the driver file that was mapped: no simulated number passes for a real one
  * Start at   rig_open()                                                         */
 #ifndef TOOLS_BENCH_RIG_H
 #define TOOLS_BENCH_RIG_H
