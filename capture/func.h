@@ -11,6 +11,10 @@
 #include "shim/driver.h"
 #include <uthash.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define AG_ARGS_MAX 32764 /* bytes of arguments a launch may have (CUDA 12.1 on sm_70 and later) */
 #define AG_FUNC_CACHE_CONFIG                                                                       \
     CU_FUNC_ATTRIBUTE_MAX /* set by calls of their own, tracked like attributes */
@@ -63,5 +67,9 @@ bool ag_func_changes(const struct ag_func *f, int attribute, int value);
 bool ag_func_set(struct ag_func *f, int attribute, int value);
 /* A handle that the program was given as a CUkernel: spares the probe that the driver would log as an error. */
 void ag_func_note_kernel(CUkernel kernel);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -13,6 +13,10 @@
 
 #include "capture/oplog.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ag_node {
     CUgraphNode node;
     struct ag_sig *sig;
@@ -50,5 +54,9 @@ void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv);
 
 /* kernelParams for packed arguments: pointers into `args`, valid until the next call with this log. */
 void **ag_op_pointers(struct ag_oplog *log, const struct ag_func *func, unsigned char *args);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

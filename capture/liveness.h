@@ -7,29 +7,39 @@
 #ifndef AG_CAPTURE_LIVENESS_H
 #define AG_CAPTURE_LIVENESS_H
 
-#include <stdatomic.h>
+#include "capture/atomic.h"
 #include <stdbool.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct ag_capture;
 
 struct ag_liveness {
     struct ag_capture *cap;
     uint64_t bound_us;
-    _Atomic uint32_t asleep; /* futex: 1 while the thread sleeps or is about to */
-    _Atomic bool looking;    /* the thread may be inside the driver */
-    _Atomic uint32_t state;  /* 0 no thread yet, 1 being made, 2 there, 3 could not be made */
+    AG_ATOMIC(uint32_t) asleep; /* futex: 1 while the thread sleeps or is about to */
+    AG_ATOMIC(bool) looking;    /* the thread may be inside the driver */
+    AG_ATOMIC(uint32_t) state;  /* 0 no thread yet, 1 being made, 2 there, 3 could not be made */
 };
 
 /* Makes the thread if there is none. False: it could not be made, nothing may be held. */
 bool ag_liveness_ready(struct ag_liveness *l);
 void ag_liveness_rouse(struct ag_liveness *l);
 
+#ifndef __cplusplus
 /* Something is held now (written sequentially consistent before). */
 static inline void ag_liveness_wake(struct ag_liveness *l)
 {
     if (atomic_load_explicit(&l->asleep, memory_order_seq_cst))
         ag_liveness_rouse(l);
 }
+#endif
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -6,17 +6,22 @@
 #ifndef AG_CAPTURE_LOCK_H
 #define AG_CAPTURE_LOCK_H
 
-#include <stdatomic.h>
+#include "capture/atomic.h"
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ag_lock {
-    _Atomic uint32_t state; /* 0 free, 1 taken, 2 taken and somebody sleeps */
+    AG_ATOMIC(uint32_t) state; /* 0 free, 1 taken, 2 taken and somebody sleeps */
 };
 
 void ag_lock_wait(struct ag_lock *lock);
 void ag_lock_wake(struct ag_lock *lock);
 
+#ifndef __cplusplus
 static inline bool ag_lock_try(struct ag_lock *lock)
 {
     uint32_t free = 0;
@@ -35,5 +40,11 @@ static inline void ag_lock_give(struct ag_lock *lock)
     if (atomic_exchange_explicit(&lock->state, 0, memory_order_release) == 2)
         ag_lock_wake(lock);
 }
+
+#endif
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -159,6 +159,25 @@ void ag_oplog_forget(struct ag_oplog *log)
     ag_funcs_clear(&log->funcs);
 }
 
+void ag_capture_release(struct ag_capture *cap)
+{
+    for (uint32_t i = 0; i < atomic_load(&cap->contexts); i++) {
+        struct ag_oplog *log = atomic_load(&cap->logs[i]);
+        struct ag_stream *s, *next;
+        ag_oplog_forget(log);
+        HASH_ITER (hh, log->streams, s, next)
+            ag_stream_free(s);
+        ag_budget_destroy(log->budget);
+        free(log->by_entry);
+        free(log->pointers);
+        free(log->args);
+        free(log->ops);
+        free(log);
+    }
+    atomic_store(&cap->contexts, 0);
+    ag_thread.stream = NULL;
+}
+
 bool ag_oplog_check(const struct ag_oplog *log, int *broken)
 {
     size_t end = 0;

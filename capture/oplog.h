@@ -5,6 +5,7 @@
 #ifndef AG_CAPTURE_OPLOG_H
 #define AG_CAPTURE_OPLOG_H
 
+#include "capture/atomic.h"
 #include "capture/func.h"
 #include "capture/lock.h"
 #include "capture/sig.h"
@@ -14,6 +15,10 @@
 #include "shim/driver.h"
 #include "shim/observe/counters.h"
 #include "shim/observe/options.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 #define AG_CONTEXTS_MAX 256
 
@@ -34,8 +39,8 @@ struct ag_stream {
     struct ag_policy *policy;
     struct ag_graph **graph; /* [graphs], by the number policy was given; freed numbers are NULL */
     uint32_t graphs;
-    atomic_bool aside;       /* policy has stepped aside: read without the lock */
-    _Atomic uint32_t passed; /* launches since then; lost increments only delay the return */
+    AG_ATOMIC(bool) aside;      /* policy has stepped aside: read without the lock */
+    AG_ATOMIC(uint32_t) passed; /* launches since then; lost increments only delay the return */
     UT_hash_handle hh;
 };
 
@@ -63,17 +68,18 @@ struct ag_oplog {
     struct ag_budget *budget;
     struct ag_graph **by_entry; /* [entries], by budget entry */
     uint32_t entries;
-    uint32_t generation;       /* raised when signatures and functions were forgotten */
-    uint32_t seen_calls;       /* ag_unseen_calls at the last launch whose status was seen */
-    CUresult pending;          /* error of a held op, not yet told to the program */
-    bool pushed;               /* our thread made ctx current and has to undo that */
-    _Atomic uint32_t open;     /* 1 while n > 0: read without the lock */
-    _Atomic uint32_t holding;  /* 1 while sent < n: read without the lock */
-    _Atomic uint32_t flushes;  /* changes whenever held ops were submitted */
-    uint32_t looked;           /* liveness: `flushes` at its last look, + 1 */
-    _Atomic bool used;         /* there is something to forget; read without the lock */
-    _Atomic uint32_t anchored; /* 1: no op since the last synchronisation; read without the lock */
-    uint64_t seen, held;       /* since they were last added to the counters */
+    uint32_t generation;         /* raised when signatures and functions were forgotten */
+    uint32_t seen_calls;         /* ag_unseen_calls at the last launch whose status was seen */
+    CUresult pending;            /* error of a held op, not yet told to the program */
+    bool pushed;                 /* our thread made ctx current and has to undo that */
+    AG_ATOMIC(uint32_t) open;    /* 1 while n > 0: read without the lock */
+    AG_ATOMIC(uint32_t) holding; /* 1 while sent < n: read without the lock */
+    AG_ATOMIC(uint32_t) flushes; /* changes whenever held ops were submitted */
+    uint32_t looked;             /* liveness: `flushes` at its last look, + 1 */
+    AG_ATOMIC(bool) used;        /* there is something to forget; read without the lock */
+    AG_ATOMIC(uint32_t)
+    anchored;            /* 1: no op since the last synchronisation; read without the lock */
+    uint64_t seen, held; /* since they were last added to the counters */
 };
 
 /* The whole of capture/: one per process (tests make their own). */
@@ -82,16 +88,16 @@ struct ag_capture {
     const struct ag_options *options;
     struct ag_counters *counters;
     struct ag_policy_limits limits;
-    struct ag_lock contexts_lock;                     /* rank 1: adding to `logs` */
-    _Atomic(struct ag_oplog *) logs[AG_CONTEXTS_MAX]; /* never freed, never removed */
-    _Atomic uint32_t contexts;
-    _Atomic uint32_t
-        epoch; /* raised when a stream or context may have ended: thread caches are stale */
-    _Atomic uint32_t capturing;     /* program captures under way: nothing is held, nothing built */
-    _Atomic uint32_t no_builds;     /* a communication kernel was launched */
-    _Atomic uint32_t troubled;      /* logs with a pending error */
-    _Atomic bool off;               /* nothing is held any more, for good */
-    const char *_Atomic off_reason; /* set first: somebody found a reason under a lock */
+    struct ag_lock contexts_lock;                       /* rank 1: adding to `logs` */
+    AG_ATOMIC(struct ag_oplog *) logs[AG_CONTEXTS_MAX]; /* never freed, never removed */
+    AG_ATOMIC(uint32_t) contexts;
+    AG_ATOMIC(uint32_t)
+    epoch; /* raised when a stream or context may have ended: thread caches are stale */
+    AG_ATOMIC(uint32_t) capturing; /* program captures under way: nothing is held, nothing built */
+    AG_ATOMIC(uint32_t) no_builds; /* a communication kernel was launched */
+    AG_ATOMIC(uint32_t) troubled;  /* logs with a pending error */
+    AG_ATOMIC(bool) off;           /* nothing is held any more, for good */
+    AG_ATOMIC(const char *) off_reason; /* set first: somebody found a reason under a lock */
     /* Given by the owner. `turned_off` is called without locks, once nothing is held and no error is pending. */
     void (*turned_off)(struct ag_capture *cap);
     bool (*start_thread)(void *(*body)(void *), void *argument);
@@ -103,8 +109,8 @@ struct ag_capture {
 };
 
 /* Read by the thunks (shim/thunk.S). */
-extern _Atomic uint32_t ag_open_logs;    /* logs with an open segment */
-extern _Atomic uint32_t ag_unseen_calls; /* draining calls whose status nobody looked at */
+extern AG_ATOMIC(uint32_t) ag_open_logs;    /* logs with an open segment */
+extern AG_ATOMIC(uint32_t) ag_unseen_calls; /* draining calls whose status nobody looked at */
 
 /* The log of the current context, made at first sight. NULL: none is current, or no room. */
 struct ag_oplog *ag_oplog_of(struct ag_capture *cap, CUcontext ctx);
@@ -115,6 +121,8 @@ void ag_stream_forget(struct ag_stream *s);
 void ag_stream_free(struct ag_stream *s);
 /* Drops everything that refers to functions, signatures or graphs. Nothing is held. */
 void ag_oplog_forget(struct ag_oplog *log);
+/* Frees every log; for owners that end before the process does. No call is under way. */
+void ag_capture_release(struct ag_capture *cap);
 /* Checks I1-I4 and I6; false and the number of the broken one. */
 bool ag_oplog_check(const struct ag_oplog *log, int *broken);
 bool ag_sticky(CUresult ret);
@@ -128,5 +136,9 @@ void ag_oplog_leave(struct ag_oplog *log);
 /* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread, any lock. */
 void ag_capture_wish_off(struct ag_capture *cap, const char *reason);
 void ag_capture_settle(struct ag_capture *cap);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -9,6 +9,10 @@
 
 #include "capture/oplog.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Ends the segment the way the verdict says. `why` counts the ops that have to go one by one. Returns the status of the
  * segment's last op if it was submitted here (it may be the call in progress), else CUDA_SUCCESS. */
 CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_refusal why);
@@ -16,5 +20,9 @@ CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_r
 CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why);
 /* Keeps an error for the program. */
 void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

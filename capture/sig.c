@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(sizeof(struct ag_sig_key) == sizeof(CUfunction) + 8 * 4, "the key has no padding");
+
 static bool reserve(struct ag_sigs *sigs)
 {
     if (sigs->count + 1 < sigs->room)

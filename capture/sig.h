@@ -8,6 +8,10 @@
 
 #include "capture/func.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define AG_SIGS_MAX                                                                                \
     16384 /* a program with more distinct launches has no use for graphs: everything is forgotten */
 
@@ -16,18 +20,20 @@ struct ag_config {
     uint32_t grid[3], block[3], shared_bytes;
 };
 
+/* Hashed and compared as bytes: no padding. */
+struct ag_sig_key {
+    CUfunction handle;
+    struct ag_config config;
+    uint32_t state; /* ag_func.state_id in force at the call */
+};
+
 struct ag_sig {
-    struct ag_sig_key {
-        CUfunction handle;
-        struct ag_config config;
-        uint32_t state; /* ag_func.state_id in force at the call */
-    } key;              /* no padding: hashed and compared as bytes */
+    struct ag_sig_key key;
     uint32_t id;
     bool proven; /* a launch of this signature has succeeded eagerly (C2) */
     struct ag_func *func;
     UT_hash_handle hh;
 };
-_Static_assert(sizeof(struct ag_sig_key) == sizeof(CUfunction) + 8 * 4, "the key has no padding");
 
 struct ag_sigs {
     struct ag_sig *table;
@@ -44,5 +50,9 @@ static inline struct ag_sig *ag_sigs_at(const struct ag_sigs *sigs, uint32_t id)
 struct ag_sig *ag_sigs_intern(struct ag_sigs *sigs, struct ag_func *func,
                               const struct ag_config *config);
 void ag_sigs_clear(struct ag_sigs *sigs);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -7,6 +7,10 @@
 
 #include "capture/oplog.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* One call of cuLaunchKernel or cuLaunchKernelEx as it came. Nothing it points to is kept. */
 struct ag_launch {
     enum ag_row row; /* the entry point: the eager launch goes through the same one */
@@ -51,5 +55,9 @@ void ag_capture_ended(struct ag_capture *cap, CUresult ret);
 
 /* Liveness: drains what was held at the last look already. */
 void ag_look(struct ag_capture *cap);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,0 +1,323 @@
+#include "tests/capture/scripted_driver.h"
+
+#include <cstring>
+
+#include "gtest/gtest.h"
+#include "policy/decide.h"
+
+namespace
+{
+ScriptedDriver *self;
+std::map<std::string, std::map<int, CUresult>> failures;
+
+struct FunctionInfo {
+    std::string name;
+    std::vector<ag_param> params;
+};
+std::map<CUfunction, FunctionInfo> functions;
+
+struct Node {
+    CUfunction f;
+    unsigned grid, block;
+    std::string bytes;
+};
+struct Graph {
+    std::vector<Node> nodes;
+    bool alive;
+};
+std::map<void *, Graph> graphs, execs;
+std::map<void *, std::pair<void *, size_t>> nodes; // node handle -> graph, index
+uintptr_t next_handle;
+const CUcontext kContext = reinterpret_cast<CUcontext>(0x1000);
+
+CUresult Enter(const char *entry)
+{
+    const int n = ++self->calls[entry];
+    auto at = failures.find(entry);
+    if (at == failures.end() || !at->second.count(n))
+        return CUDA_SUCCESS;
+    return at->second[n];
+}
+
+std::string Bytes(CUfunction f, void **params)
+{
+    std::string out;
+    for (size_t i = 0; i < functions[f].params.size(); i++)
+        out.append(static_cast<char *>(params[i]), functions[f].params[i].size);
+    return out;
+}
+
+std::string Line(const Node &n)
+{
+    std::string text = functions[n.f].name + " <<<" + std::to_string(n.grid) + "," +
+                       std::to_string(n.block) + ">>>";
+    for (unsigned char c : n.bytes) {
+        char hex[4];
+        snprintf(hex, sizeof hex, " %02x", c);
+        text += hex;
+    }
+    return text;
+}
+
+void *NewHandle()
+{
+    return reinterpret_cast<void *>(next_handle += 16);
+}
+
+CUresult Unexpected()
+{
+    ADD_FAILURE() << "a driver function was called that the script does not know";
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult GetCurrent(CUcontext *c)
+{
+    *c = kContext;
+    return CUDA_SUCCESS;
+}
+CUresult StreamGetCtx(CUstream, CUcontext *c)
+{
+    *c = kContext;
+    return Enter("cuStreamGetCtx");
+}
+CUresult StreamGetId(CUstream s, unsigned long long *id)
+{
+    *id = reinterpret_cast<uintptr_t>(s);
+    return Enter("cuStreamGetId");
+}
+CUresult ParamInfo(CUfunction f, size_t i, size_t *offset, size_t *size)
+{
+    if (!functions.count(f))
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (i >= functions[f].params.size())
+        return CUDA_ERROR_INVALID_VALUE;
+    *offset = functions[f].params[i].offset;
+    *size = functions[f].params[i].size;
+    return CUDA_SUCCESS;
+}
+CUresult GetModule(CUmodule *m, CUfunction)
+{
+    *m = reinterpret_cast<CUmodule>(0x2000);
+    return CUDA_SUCCESS;
+}
+CUresult GetName(const char **name, CUfunction f)
+{
+    *name = functions[f].name.c_str();
+    return CUDA_SUCCESS;
+}
+CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned, unsigned, unsigned bx, unsigned,
+                      unsigned, unsigned, CUstream s, void **params, void **extra)
+{
+    std::vector<void *> unpacked;
+    for (size_t i = 0; extra && i < functions[f].params.size(); i++)
+        unpacked.push_back(static_cast<char *>(extra[1]) + functions[f].params[i].offset);
+    if (extra)
+        params = unpacked.data();
+    const CUresult ret = Enter("cuLaunchKernel");
+    if (ret == CUDA_SUCCESS)
+        self->executed.push_back({Line({f, gx, bx, Bytes(f, params)}), "eager", s});
+    return ret;
+}
+CUresult ExchangeMode(CUstreamCaptureMode *)
+{
+    return CUDA_SUCCESS;
+}
+CUresult GraphCreate(CUgraph *g, unsigned)
+{
+    const CUresult ret = Enter("cuGraphCreate");
+    if (ret == CUDA_SUCCESS) {
+        *g = static_cast<CUgraph>(NewHandle());
+        graphs[*g] = {{}, true};
+    }
+    return ret;
+}
+CUresult AddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t deps,
+                       const CUDA_KERNEL_NODE_PARAMS_v2 *p)
+{
+    const CUresult ret = Enter("cuGraphAddKernelNode_v2");
+    EXPECT_EQ(graphs[g].nodes.empty() ? 0u : 1u, deps) << "the nodes are a chain";
+    if (ret == CUDA_SUCCESS) {
+        *node = static_cast<CUgraphNode>(NewHandle());
+        nodes[*node] = {g, graphs[g].nodes.size()};
+        graphs[g].nodes.push_back(
+            {p->func, p->gridDimX, p->blockDimX, Bytes(p->func, p->kernelParams)});
+    }
+    return ret;
+}
+CUresult Instantiate(CUgraphExec *x, CUgraph g, unsigned long long)
+{
+    const CUresult ret = Enter("cuGraphInstantiateWithFlags");
+    if (ret == CUDA_SUCCESS) {
+        *x = static_cast<CUgraphExec>(NewHandle());
+        execs[*x] = graphs[g];
+    }
+    return ret;
+}
+CUresult Upload(CUgraphExec, CUstream)
+{
+    return Enter("cuGraphUpload");
+}
+CUresult SetParams(CUgraphExec x, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *p)
+{
+    const CUresult ret = Enter("cuGraphExecKernelNodeSetParams_v2");
+    EXPECT_TRUE(nodes.count(node)) << "the node of a graph that still exists";
+    if (ret == CUDA_SUCCESS)
+        execs[x].nodes[nodes[node].second] = {p->func, p->gridDimX, p->blockDimX,
+                                              Bytes(p->func, p->kernelParams)};
+    return ret;
+}
+CUresult GraphLaunch(CUgraphExec x, CUstream s)
+{
+    const CUresult ret = Enter("cuGraphLaunch");
+    EXPECT_TRUE(execs.count(x)) << "an exec that exists";
+    if (ret == CUDA_SUCCESS)
+        for (const Node &n : execs[x].nodes)
+            self->executed.push_back({Line(n), "graph", s});
+    return ret;
+}
+CUresult ExecDestroy(CUgraphExec x)
+{
+    EXPECT_EQ(1u, execs.erase(x));
+    return Enter("cuGraphExecDestroy");
+}
+CUresult GraphDestroy(CUgraph g)
+{
+    EXPECT_EQ(1u, graphs.erase(g));
+    return Enter("cuGraphDestroy");
+}
+CUresult Synchronized()
+{
+    return Enter("cuCtxSynchronize");
+}
+
+ag_fn slots[AG_ROWS];
+
+void FillSlots()
+{
+    for (ag_fn &slot : slots)
+        slot = reinterpret_cast<ag_fn>(Unexpected);
+#define SLOT(symbol, fn) slots[AG_ROW_##symbol] = reinterpret_cast<ag_fn>(fn)
+    SLOT(cuCtxGetCurrent, GetCurrent);
+    SLOT(cuStreamGetCtx, StreamGetCtx);
+    SLOT(cuStreamGetId, StreamGetId);
+    SLOT(cuFuncGetParamInfo, ParamInfo);
+    SLOT(cuFuncGetModule, GetModule);
+    SLOT(cuFuncGetName, GetName);
+    SLOT(cuLaunchKernel, LaunchKernel);
+    SLOT(cuThreadExchangeStreamCaptureMode, ExchangeMode);
+    SLOT(cuGraphCreate, GraphCreate);
+    SLOT(cuGraphAddKernelNode_v2, AddKernelNode);
+    SLOT(cuGraphInstantiateWithFlags, Instantiate);
+    SLOT(cuGraphUpload, Upload);
+    SLOT(cuGraphExecKernelNodeSetParams_v2, SetParams);
+    SLOT(cuGraphLaunch, GraphLaunch);
+    SLOT(cuGraphExecDestroy, ExecDestroy);
+    SLOT(cuGraphDestroy, GraphDestroy);
+    SLOT(cuCtxSynchronize, Synchronized);
+#undef SLOT
+}
+} // namespace
+
+ScriptedDriver::ScriptedDriver() : cap(), options(), counters(), liveness(), table()
+{
+    self = this;
+    failures.clear();
+    functions.clear();
+    graphs.clear();
+    execs.clear();
+    nodes.clear();
+    next_handle = 0x100000;
+    FillSlots();
+    char *none[] = {nullptr};
+    ag_options_load(&options, none);
+    table.slot = slots;
+    table.version = 13000;
+    liveness.cap = &cap;
+    liveness.bound_us = 100;
+    cap.drv = &table;
+    cap.options = &options;
+    cap.counters = &counters;
+    cap.limits = {4, 16, 64, 2, 3, 4096};
+    cap.liveness = &liveness;
+    cap.turned_off = [](ag_capture *) { self->turned_off = true; };
+    cap.start_thread = [](void *(*)(void *), void *) { return self->thread_starts; };
+    cap.may_build = [](ag_capture *) { return self->may_build; };
+    cap.tick = [](ag_capture *) {};
+}
+
+ScriptedDriver::~ScriptedDriver()
+{
+    ag_retire_contexts(&cap, AG_ROW_cuCtxDestroy_v2);
+    EXPECT_TRUE(execs.empty()) << "every exec is destroyed with its context";
+    EXPECT_TRUE(graphs.empty());
+    ag_capture_release(&cap);
+}
+
+void ScriptedDriver::FailCall(const std::string &entry, int n, CUresult code)
+{
+    failures[entry][n] = code;
+}
+
+CUfunction ScriptedDriver::Function(const std::string &name, std::vector<unsigned> sizes)
+{
+    FunctionInfo info{name, {}};
+    uint32_t offset = 0;
+    for (unsigned size : sizes) {
+        const uint32_t align = size >= 8 ? 8 : size;
+        offset = (offset + align - 1) / align * align;
+        info.params.push_back({offset, size});
+        offset += size;
+    }
+    const CUfunction f = static_cast<CUfunction>(NewHandle());
+    functions[f] = info;
+    return f;
+}
+
+void ScriptedDriver::Retire(CUfunction f)
+{
+    ag_retire_module(&cap, nullptr, AG_ROW_cuLibraryUnload);
+    functions.erase(f);
+}
+
+CUresult ScriptedDriver::Launch(CUfunction f, void **params, unsigned grid, CUstream stream)
+{
+    ag_launch l = {};
+    l.row = AG_ROW_cuLaunchKernel;
+    l.handle = f;
+    l.config = {{grid, 1, 1}, {32, 1, 1}, 0};
+    l.stream = stream;
+    l.params = params;
+    return ag_submit_launch(&cap, &l);
+}
+
+CUresult ScriptedDriver::Launch8(CUfunction f, unsigned long long value, unsigned grid,
+                                 CUstream stream)
+{
+    void *params[] = {&value};
+    const CUresult ret = Launch(f, params, grid, stream);
+    value = 0xdeadbeef; // O-01: the caller's memory is worthless once the call has returned
+    return ret;
+}
+
+CUresult ScriptedDriver::Synchronize()
+{
+    ag_drain(&cap, AG_DRAIN_SYNC, AG_ROW_cuCtxSynchronize);
+    const CUresult ret = ag_deliver(&cap, ag_real(&table, cuCtxSynchronize)());
+    CheckInvariants();
+    return ret;
+}
+
+void ScriptedDriver::CheckInvariants()
+{
+    for (uint32_t i = 0; i < cap.contexts; i++) {
+        int broken;
+        EXPECT_TRUE(ag_oplog_check(cap.logs[i], &broken)) << "I" << broken;
+    }
+}
+
+int ScriptedDriver::Count(const std::string &how) const
+{
+    int n = 0;
+    for (const Executed &e : executed)
+        n += e.how == how;
+    return n;
+}

@@ -1,0 +1,45 @@
+// tests/capture/scripted_driver.h - a table of driver functions that writes down what it is asked to do.
+// One context, any number of streams and functions; every launch and graph launch is a line of `executed` with the bytes
+// it had. Failures are scripted by entry point and call number. Not a simulation: see tools/simcuda for that.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "capture/liveness.h"
+#include "capture/submit.h"
+#include "shim/driver.h"
+
+struct ScriptedDriver {
+    ScriptedDriver();
+    ~ScriptedDriver();
+
+    // What reached the device, one entry an op: "f1 <<<grid,block>>> bytes", and how: "eager" or "graph".
+    struct Executed {
+        std::string op, how;
+        CUstream stream;
+    };
+    std::vector<Executed> executed;
+    std::map<std::string, int> calls; // by entry point
+    // The n-th call (from 1) of the entry point answers `code`.
+    void FailCall(const std::string &entry, int n, CUresult code);
+    // Parameters of a function: sizes in bytes, packed with natural alignment.
+    CUfunction Function(const std::string &name, std::vector<unsigned> sizes);
+    void Retire(CUfunction f);
+
+    // The capture under test, wired to this driver; the thread never looks by itself, tests call ag_look().
+    struct ag_capture cap;
+    struct ag_options options;
+    struct ag_counters counters;
+    struct ag_liveness liveness;
+    struct ag_driver table;
+    bool turned_off = false, may_build = true, thread_starts = true;
+
+    CUresult Launch(CUfunction f, void **params, unsigned grid = 1, CUstream stream = nullptr);
+    // Launches f with one 8-byte argument.
+    CUresult Launch8(CUfunction f, unsigned long long value, unsigned grid = 1,
+                     CUstream stream = nullptr);
+    CUresult Synchronize(); // as the hook of cuCtxSynchronize does
+    void CheckInvariants();
+    int Count(const std::string &how) const;
+};
