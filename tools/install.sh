@@ -67,8 +67,11 @@ install_cuda() {
     local found
     found=$(echo "$cache"/venv/lib/python3*/site-packages/nvidia/cu13)
     is_toolkit "$found" || fail "the wheels lack a part of the toolkit: $found"
-    # nvcc looks for its libraries under lib64; the wheels have lib.
+    # nvcc looks for its libraries under lib64 and by their plain names; the wheels lack both.
     ln -sfn lib "$found/lib64"
+    for library in cudart cupti; do
+        ln -sfn "lib$library.so.13" "$found/lib/lib$library.so"
+    done
     ln -sfn "$found" "$cache/cuda"
 }
 
