@@ -206,7 +206,8 @@ static void spin(struct df_step *step)
     uint32_t value = ++lane->spins;
     struct timespec start, now;
     df_open_gates(step);
-    df_launch_flag(step, &lane->module[DF_MODULES - 1].function[0], 0, value);
+    if (df_launch_flag(step, &lane->module[DF_MODULES - 1].function[0], 0, value))
+        return;
     clock_gettime(CLOCK_MONOTONIC, &start);
     long limit = step->run->patience;
     do {

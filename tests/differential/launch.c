@@ -199,8 +199,8 @@ static void expect(struct df_step *step, const struct df_stream *stream, const c
     atomic_fetch_add(&step->run->ops, 1);
 }
 
-static void issue(struct df_step *step, struct df_stream *stream, const struct df_function *f,
-                  const struct shape *s, const struct packed *p, uint32_t form)
+static CUresult issue(struct df_step *step, struct df_stream *stream, const struct df_function *f,
+                      const struct shape *s, const struct packed *p, uint32_t form)
 {
     static _Thread_local struct packed mine;
     uint64_t before = atomic_fetch_add(&step->run->clock, 1);
@@ -209,6 +209,7 @@ static void issue(struct df_step *step, struct df_stream *stream, const struct d
     spoil(&mine);
     if (df_say(step, f->kernel->name, ret) == CUDA_SUCCESS)
         expect(step, stream, f->kernel->name, s, p, before);
+    return ret;
 }
 
 /* A function of the lane that is not kept for flags, and its arguments. NULL: nothing to launch it on. */
@@ -237,7 +238,7 @@ void df_launch(struct df_step *step)
     issue(step, stream, f, &s, &p, step->action->form);
 }
 
-void df_launch_flag(struct df_step *step, struct df_function *f, uint32_t word, uint32_t value)
+CUresult df_launch_flag(struct df_step *step, struct df_function *f, uint32_t word, uint32_t value)
 {
     static _Thread_local struct packed p;
     p.used = 0;
@@ -246,7 +247,7 @@ void df_launch_flag(struct df_step *step, struct df_function *f, uint32_t word, 
     put(&p, &address, sizeof address, 8);
     put(&p, &value, sizeof value, 4);
     struct shape s = {1, 1, 0};
-    issue(step, df_stream_of(step, NULL), f, &s, &p, 4);
+    return issue(step, df_stream_of(step, NULL), f, &s, &p, 4);
 }
 
 void df_launch_bad(struct df_step *step)

@@ -32,18 +32,14 @@ static const char *choose(uint64_t *state, const char *const *list, uint32_t n)
 }
 
 /* What a native run never calls: a fault there must leave no trace at all. */
-static const char *const graph_calls[] = {"cuGraphCreate",
-                                          "cuGraphAddKernelNode_v2",
-                                          "cuGraphAddNode_v2",
-                                          "cuGraphLaunch",
-                                          "cuGraphInstantiateWithFlags",
-                                          "cuGraphExecKernelNodeSetParams_v2",
-                                          "cuGraphLaunch",
-                                          "cuGraphLaunch",
-                                          "cuGraphExecKernelNodeSetParams_v2",
-                                          "cuGraphInstantiateWithParams"};
+static const char *const graph_calls[] = {
+    "cuGraphCreate",      "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags",
+    "cuGraphUpload",      "cuGraphLaunch",           "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphLaunch",      "cuGraphLaunch",           "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphExecDestroy",
+};
 static const char *const graph_codes[] = {"1", "2", "999", "801"};
-static const char *const launch_codes[] = {"1", "701", "2"};
+static const char *const launch_codes[] = {"2", "46", "701"};
 static const char *const sticky_codes[] = {"700", "719", "715"};
 
 void df_setting_make(uint64_t seed, struct df_setting *out)

@@ -145,7 +145,7 @@ struct df_stream *df_stream_of(const struct df_step *step, int *out_slot);
 /* A buffer the slot owns, 0 when it owns none. */
 int df_owned(const struct df_lane *lane, int slot, uint32_t pick);
 /* set_flag or wait_flag on a word of the lane's mapped memory, on the action's stream. */
-void df_launch_flag(struct df_step *step, struct df_function *f, uint32_t word, uint32_t value);
+CUresult df_launch_flag(struct df_step *step, struct df_function *f, uint32_t word, uint32_t value);
 
 /* run.c */
 int df_run_plan(struct df_run *run);
