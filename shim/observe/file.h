@@ -3,8 +3,9 @@
  * Threads    any; a struct ag_file belongs to one thread
  * Promise    the final name is never seen half-written: bytes go to a new file (0600) in the same
  *            directory, which then takes the name. Nothing is written through a symbolic link, and
- *            nothing but a regular file is replaced. Whatever fails, no temporary file stays. No
- *            allocation, no signal, errno untouched.
+ *            nothing but a regular file is replaced. Whatever fails, no temporary file stays; only
+ *            a kill in the middle leaves one (.autograph.PID.N.tmp). No allocation, no signal,
+ *            errno untouched.
  * Start at   ag_file_create() */
 #ifndef AG_SHIM_OBSERVE_FILE_H
 #define AG_SHIM_OBSERVE_FILE_H

@@ -253,8 +253,7 @@ TEST_F(Stats, ManyWritersAtOnceEndWithTheLast)
                   std::atomic<bool> stop{false};
                   std::vector<std::thread> threads;
                   for (int i = 0; i < 6; i++) {
-                      threads.emplace_back([&] {
-                          ag_stats_input in = w.in;
+                      threads.emplace_back([&, in = w.in] {
                           while (!stop) {
                               ag_count(&w.counters.launches_seen, 1);
                               EXPECT_EQ(ag_stats_write(&in), 0);
