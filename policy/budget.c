@@ -4,11 +4,12 @@
  * Promise    see budget.h
  * Start at   ag_budget_admit()
  *
- * Time is counted in uses of any entry. When a newcomer does not fit, the entry used least recently would have to go. It
- * is stale, and goes, when it was left out for STALE_ROUNDS times as many uses as there are entries; one that is used in
- * turn with the others is not, and the newcomer, of which nobody knows more than that it is one of many, is refused.
- * When a program has moved on altogether nothing is used any more and nothing would grow stale: so after REFUSED_IN_A_ROW
- * refusals without a single use between them the oldest goes all the same. */
+ * Time is counted in uses of any entry. When a newcomer does not fit, the entry used least recently
+ * would have to go. It is stale, and goes, when it was left out for STALE_ROUNDS times as many uses
+ * as there are entries; one that is used in turn with the others is not, and the newcomer, of which
+ * nobody knows more than that it is one of many, is refused. When a program has moved on altogether
+ * nothing is used any more and nothing would grow stale: so after REFUSED_IN_A_ROW refusals without
+ * a single use between them the oldest goes all the same. */
 #include "policy/budget.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* policy/refusal.h - the reasons why an op was not replayed in a graph, by number, name and sentence.
- * Called by  capture/, shim/stats.c      Calls  nothing
+/* policy/refusal.h - the reasons why an op was not replayed in a graph, by number, name and
+ * sentence. Called by  capture/, shim/stats.c      Calls  nothing
  * Threads    any: constants
  * Promise    numbers follow the rows of refusal.def, from 1; 0 is "no refusal"
  * Start at   refusal.def */

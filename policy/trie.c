@@ -1,8 +1,9 @@
 /* policy/trie.c - the learned segments of one stream.
  * Called by  policy/decide.c             Calls  libc
  * Threads    none: the caller serialises
- * Promise    see trie.h. Children are found in one table over (parent, sig), so a node with ten thousand children costs
- *            what a node with one costs; nothing is ever taken out of the table one by one, a prune makes it anew.
+ * Promise    see trie.h. Children are found in one table over (parent, sig), so a node with ten
+ *            thousand children costs what a node with one costs; nothing is ever taken out of the
+ *            table one by one, a prune makes it anew.
  * Start at   ag_trie_add(), prune() */
 #include "policy/trie.h"
 
@@ -153,8 +154,9 @@ static uint32_t sweep(struct ag_trie *t)
     return freed;
 }
 
-/* Two chances: what has recurred since the last prune survives the first pass. A pass costs one walk over all nodes, so
- * it must free a good part of them; when it cannot, no other is tried until a graph has gone. */
+/* Two chances: what has recurred since the last prune survives the first pass. A pass costs one
+ * walk over all nodes, so it must free a good part of them; when it cannot, no other is tried until
+ * a graph has gone. */
 static void prune(struct ag_trie *t, uint32_t current)
 {
     mark(t, current, true);
@@ -214,13 +216,16 @@ void ag_trie_set_graph(struct ag_trie *t, uint32_t node, uint32_t graph)
 void ag_trie_clear_graph(struct ag_trie *t, uint32_t node)
 {
     struct ag_node *n = &t->nodes[node];
-    if (!n->graph)
+    if (!n->graph && !n->pending)
         return;
-    n->graph = n->seen = 0;
+    bool had = n->graph;
+    n->graph = n->seen = n->pending = 0;
     if (n->drops < AG_TRIE_MAX_DROPS)
         n->drops++;
-    t->graphs--;
     t->full = false;
+    if (!had)
+        return;
+    t->graphs--;
     do {
         node = t->nodes[node].parent;
         t->nodes[node].ready_below--;

@@ -1,8 +1,9 @@
 /* policy/trie.h - the learned segments of one stream: a trie of signature numbers, rooted at a cut.
  * Called by  policy/decide.c             Calls  libc
  * Threads    none: the caller serialises
- * Promise    a node number stays what it is until the node is pruned (never one that carries a graph, is being built,
- *            or lies above one) or ag_trie_clear(). Memory bounded by max_nodes. Find and add are O(1), add amortised.
+ * Promise    a node number stays what it is until the node is pruned (never one that carries a
+ *            graph, is being built, or lies above one) or ag_trie_clear(). Memory bounded by
+ *            max_nodes. Find and add are O(1), add amortised.
  * Start at   struct ag_node */
 #ifndef AG_POLICY_TRIE_H
 #define AG_POLICY_TRIE_H
@@ -20,18 +21,16 @@ extern "C" {
 
 /* 32 bytes, two to a cache line; the nodes of a segment are mostly neighbours. */
 struct ag_node {
-    uint32_t sig;    /* the op that leads here; 0 in the root and in free slots */
-    uint32_t parent; /* the node before; the root's is the root */
-    uint32_t guess;  /* the child taken last, 0: none. In a free slot: the next free slot */
-    uint32_t
-        after; /* the root's child that opened the segment after this one, last time; 0: none */
+    uint32_t sig;         /* the op that leads here; 0 in the root and in free slots */
+    uint32_t parent;      /* the node before; the root's is the root */
+    uint32_t guess;       /* the child taken last, 0: none. In a free slot: the next free slot */
+    uint32_t after;       /* the root's child that began the segment after this one, last time */
     uint32_t graph;       /* number of the graph of the segment that ends here, 0: none */
     uint32_t ready_below; /* graphs strictly below */
     uint32_t stamp;       /* ag_trie.now when made or when a segment last ended here */
     uint32_t seen : 16;   /* times a segment ended here since the last graph, saturating */
     uint32_t breaks : 6;  /* times in a row that an irregular end came here, saturating */
-    uint32_t
-        drops : 3; /* graphs lost so far, up to AG_TRIE_MAX_DROPS: each doubles the sightings asked for */
+    uint32_t drops : 3;   /* graphs lost, up to MAX_DROPS: each doubles the sightings asked for */
     uint32_t failed : 1;  /* no graph can be built */
     uint32_t pending : 1; /* a build was asked for, its outcome is not known */
     uint32_t end : 1;     /* a segment that comes here ends here */
@@ -53,11 +52,14 @@ struct ag_trie {
     uint32_t now;       /* advanced by the owner at each cut; the clock of stamps */
     uint32_t pruned_at; /* `now` of the last prune */
     bool full; /* the last prune found almost everything needed: no more until a graph goes */
-    /* T1 count nodes are used; every used node is found in slots under (parent, sig) and its parent is used.
+    /* T1 count nodes are used; every used node is found in slots under (parent, sig) and its parent
+     * is used.
      * T2 guess is 0 or a used child of the node; after is 0 or a used child of the root.
-     * T3 ready_below is the number of nodes with a graph strictly below; graphs is the root's ready_below.
+     * T3 ready_below is the number of nodes with a graph strictly below; graphs is the root's
+     * ready_below.
      * T4 a node with a graph is neither pending nor failed; the root has no graph.
-     * T5 count + free slots + never used numbers = capacity <= limit, and count is at most half of mask + 1. */
+     * T5 count + free slots + never used numbers = capacity <= limit, and count is at most half of
+     * mask + 1. */
 };
 
 /* False when out of memory. */
@@ -67,13 +69,15 @@ void ag_trie_clear(struct ag_trie *t);
 
 /* The child of `parent` over `sig`, 0: none. */
 uint32_t ag_trie_find(const struct ag_trie *t, uint32_t parent, uint32_t sig);
-/* Makes that child (which must not exist). 0: no room or no memory. May prune, never on the way to `parent`. */
+/* Makes that child (which must not exist). 0: no room or no memory. May prune, never on the way to
+ * `parent`. */
 uint32_t ag_trie_add(struct ag_trie *t, uint32_t parent, uint32_t sig);
 /* Ops from the root to the node. */
 uint32_t ag_trie_depth(const struct ag_trie *t, uint32_t node);
 bool ag_trie_has(const struct ag_trie *t, uint32_t node);
 
 void ag_trie_set_graph(struct ag_trie *t, uint32_t node, uint32_t graph);
+/* The graph, or the build under way, is no more: seen starts anew and drops rises. */
 void ag_trie_clear_graph(struct ag_trie *t, uint32_t node);
 
 /* Checks T1 to T5. `why` may be NULL. */
