@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <string>
@@ -136,9 +137,14 @@ TEST_F(File, WhatIsNoRegularFileIsNotReplaced)
     ASSERT_EQ(mkdir(path("folder").c_str(), 0700), 0);
     EXPECT_EQ(put(path("fifo"), "x"), EEXIST);
     EXPECT_EQ(put(path("folder"), "x"), EEXIST);
-    EXPECT_EQ(put("/dev/null", "x"), EEXIST) << "root could have lost its /dev/null";
+    /* Like /dev/null, which a root user could lose; never tried on the machine's own. */
+    if (mknod(path("null").c_str(), S_IFCHR | 0600, makedev(1, 3)) != 0) {
+        fprintf(stderr, "NOT CHECKED: cannot make a device here\n");
+        return;
+    }
+    EXPECT_EQ(put(path("null"), "x"), EEXIST);
     struct stat st;
-    ASSERT_EQ(stat("/dev/null", &st), 0);
+    ASSERT_EQ(lstat(path("null").c_str(), &st), 0);
     EXPECT_TRUE(S_ISCHR(st.st_mode));
 }
 
@@ -229,12 +235,13 @@ TEST_F(File, AProgramWithoutStandardStreamsDoesNotPrintIntoOurFile)
 
 TEST_F(File, ErrnoAndDescriptorsAreLeftAsTheyWere)
 {
+    ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
     int before = open("/dev/null", O_RDONLY);
     close(before);
     errno = 77;
     EXPECT_EQ(put(path("a"), "x"), 0);
     EXPECT_EQ(put(path("no/a"), "x"), ENOENT);
-    EXPECT_EQ(put("/dev/null", "x"), EEXIST);
+    EXPECT_EQ(put(path("fifo"), "x"), EEXIST);
     EXPECT_EQ(errno, 77);
     int after = open("/dev/null", O_RDONLY);
     close(after);
