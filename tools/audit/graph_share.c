@@ -93,7 +93,7 @@ static unsigned long graph_of(const struct row *r)
     return r->graph;
 }
 
-/* The TOP kernels by key, in falling order. Consumes nothing: taken[] remembers what was printed. */
+/* The TOP kernels by key, in falling order; taken[] remembers what was printed. */
 static void put_top(FILE *f, const char *title, unsigned long (*key)(const struct row *))
 {
     static unsigned char taken[NAMES];
