@@ -15,7 +15,7 @@ import sys
 
 CODE = (".c", ".h", ".cc", ".cu", ".cuh", ".S")
 MAX_FUNCTION, MAX_FILE = 80, 600
-LEAVES = {"//shim:driver", "//shim:options", "//shim:log"}
+LEAVES = {"//shim:driver"}
 # Names that every folder may have.
 COMMON_NAMES = {"BUILD", "README.md", "WORKSPACE", "defs.bzl"}
 
