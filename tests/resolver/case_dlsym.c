@@ -193,7 +193,7 @@ static int other_names(int argc, char **argv)
 static int names_at_page_end(int argc, char **argv)
 {
     static const char *const names[] = {"", "c", "cu", "cuI", "x", "cuInit", "cuNoSuchFunction"};
-    const struct driver d = driver_open(NULL, RTLD_NOW);
+    const struct driver d = driver_open(NULL, RTLD_NOW | RTLD_GLOBAL);
     char *const two = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     (void)argc, (void)argv;
     if (two == MAP_FAILED || mprotect(two + 4096, 4096, PROT_NONE) != 0)

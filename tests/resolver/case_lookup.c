@@ -56,23 +56,52 @@ static int self(int argc, char **argv)
     return 0;
 }
 
-/* Remembers where a call of a pointer arrives: 40,000 look-ups give a thousand pointers. */
-struct met {
+/* A look-up and what came of it. All are made before any pointer is called: a call may change the
+ * shim's mind. */
+struct question {
+    const char *name;
+    int version, flags, result, status;
     void *address;
-    const char *row, *home;
 };
+enum { QUESTIONS = 1 << 17 };
+static struct question asked[QUESTIONS];
+static int questions;
 
-static const struct met *meet(const struct fake_api *fake, void *address)
+static struct question *next_question(const char *name, int version, int flags)
 {
-    static struct met table[4096];
+    if (questions == QUESTIONS)
+        abort();
+    asked[questions] = (struct question){name, version, flags, -1, UNTOUCHED, untouched};
+    return &asked[questions++];
+}
+
+/* Where a call of the pointer arrives; remembered, for 40,000 look-ups give a thousand pointers. */
+static const char *row_of(const struct fake_api *fake, void *address)
+{
+    static struct {
+        void *address;
+        const char *row;
+    } met[4096];
     static int used;
+    if (!address || address == untouched)
+        return address ? "untouched" : "null";
     for (int i = 0; i < used; i++)
-        if (table[i].address == address)
-            return &table[i];
+        if (met[i].address == address)
+            return met[i].row;
     fake->forget();
-    table[used] =
-        (struct met){address, address ? reached(fake, address) : "null", home_of(address)};
-    return &table[used++];
+    met[used].address = address;
+    met[used].row = reached(fake, address);
+    return met[used++].row;
+}
+
+static void say_questions(const struct fake_api *fake)
+{
+    for (int i = 0; i < questions; i++)
+        if (asked[i].address && asked[i].address != untouched)
+            say_shim("%s", home_of(asked[i].address));
+    for (int i = 0; i < questions; i++)
+        say("'%s' %d %d: %d, status %d, %s", asked[i].name, asked[i].version, asked[i].flags,
+            asked[i].result, asked[i].status, row_of(fake, asked[i].address));
 }
 
 static void ask_all_versions(const struct driver *d, ask5_fn ask, const char *name)
@@ -81,23 +110,17 @@ static void ask_all_versions(const struct driver *d, ask5_fn ask, const char *na
                                    10010, 11000, 11020, 11030, 11040, 11080, 12000, 12010,
                                    12020, 12030, 12040, 12080, 13000, 14000};
     for (size_t v = 0; v < sizeof versions / sizeof *versions; v++)
-        for (uint64_t flags = 0; flags < 4; flags++) {
-            void *out = untouched;
-            int status = UNTOUCHED;
-            const int result = ask(name, &out, versions[v], flags, &status);
-            const struct met *m = out == untouched ? NULL : meet(d->fake, out);
-            say("%s %d %d: %d, status %d, %s", name, versions[v], (int)flags, result, status,
-                m ? m->row : "untouched");
-            if (m && m->address)
-                say_shim("%s", m->home);
-            d->fake->forget();
+        for (int flags = 0; flags < 4; flags++) {
+            struct question *q = next_question(name, versions[v], flags);
+            q->result = ask(name, &q->address, q->version, (uint64_t)flags, &q->status);
         }
+    d->fake->forget();
 }
 
 /* Every name with its suffix and without, in every version, for every kind of stream. */
 static int every_lookup(int argc, char **argv)
 {
-    static const char *const asked[] = {
+    static const char *const names[] = {
 #define FAKE_VERSION(name, since, symbol, twin) #name,
 #include "tests/resolver/fake_versions.def"
 #undef FAKE_VERSION
@@ -106,16 +129,17 @@ static int every_lookup(int argc, char **argv)
     const ask5_fn ask = ask5_of(&d);
     const char *last = "";
     (void)argc, (void)argv;
-    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-        if (strcmp(asked[i], last) != 0)
-            ask_all_versions(&d, ask, asked[i]);
-        last = asked[i];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], last) != 0)
+            ask_all_versions(&d, ask, names[i]);
+        last = names[i];
     }
     for (int row = 0; row < FAKE_KNOWN; row += 7)
         ask_all_versions(&d, ask, known_name(row));
     ask_all_versions(&d, ask, "");
     ask_all_versions(&d, ask, "cudaMalloc");
     ask_all_versions(&d, ask, "cuNoSuchFunction");
+    say_questions(d.fake);
     return 0;
 }
 
@@ -126,14 +150,11 @@ static int every_old_lookup(int argc, char **argv)
     const ask4_fn ask = ask4_of(&d);
     (void)argc, (void)argv;
     for (int row = 0; row < FAKE_KNOWN; row++)
-        for (uint64_t flags = 0; flags < 3; flags++) {
-            void *out = untouched;
-            const int result = ask(known_name(row), &out, 11080, flags);
-            const struct met *m = out == untouched ? NULL : meet(d.fake, out);
-            say("%s %d: %d, %s", known_name(row), (int)flags, result, m ? m->row : "untouched");
-            if (m && m->address)
-                say_shim("%s", m->home);
+        for (int flags = 0; flags < 3; flags++) {
+            struct question *q = next_question(known_name(row), 11080, flags);
+            q->result = ask(q->name, &q->address, q->version, (uint64_t)flags);
         }
+    say_questions(d.fake);
     return 0;
 }
 
@@ -256,12 +277,11 @@ static int runtime(int argc, char **argv)
     const struct driver d = driver_open(NULL, RTLD_NOW);
     say("by name: %d", seen.by_name);
     for (int i = 0; i < FAKECUDART_ASKS; i++) {
-        const struct met *m = meet(d.fake, seen.address[i]);
-        say("'%s' %d %d: %d, %s", seen.name[i], seen.version[i], seen.flags[i], seen.status[i],
-            m->row);
-        if (m->address)
-            say_shim("%s", m->home);
+        struct question *q = next_question(seen.name[i], seen.version[i], seen.flags[i]);
+        q->result = seen.status[i];
+        q->address = seen.address[i];
     }
+    say_questions(d.fake);
     return 0;
 }
 

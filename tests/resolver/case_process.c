@@ -217,12 +217,12 @@ static int deep_bind(int argc, char **argv)
 }
 
 /* Runs `body` in a child; says how it ended. A child that hangs is ended by its own alarm. */
-static void in_child(const char *label, void (*body)(const struct driver *), const struct driver *d)
+static bool in_child(const char *label, void (*body)(const struct driver *), const struct driver *d)
 {
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        alarm(10);
+        alarm(5);
         body(d);
         fflush(stdout);
         _exit(0);
@@ -232,6 +232,7 @@ static void in_child(const char *label, void (*body)(const struct driver *), con
         ;
     say("%s: %s %d", label, WIFSIGNALED(status) ? "signal" : "status",
         WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return status == 0;
 }
 
 static void child_uses_driver(const struct driver *d)
@@ -311,8 +312,8 @@ static int fork_while_busy(int argc, char **argv)
     for (long i = 0; i < 3; i++)
         if (pthread_create(&thread[i], NULL, keep_calling, (void *)i) != 0)
             return 4;
-    for (int i = 0; i < 100; i++)
-        in_child("child", child_calls, &shared);
+    for (int i = 0; i < 300 && in_child("child", child_calls, &shared); i++)
+        ;
     atomic_store(&stop, true);
     for (int i = 0; i < 3; i++)
         pthread_join(thread[i], NULL);

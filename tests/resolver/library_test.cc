@@ -34,17 +34,15 @@ std::set<std::string> table()
     return all;
 }
 
-// Names of nm's output, without the version.
+// Names of nm's output, without the version. Types in lower case are local: they are nobody
+// else's, except "w", an import that may stay open.
 std::set<std::string> symbols(const std::string &options, const std::string &file)
 {
     std::set<std::string> all;
-    for (const std::string &line : lines(shell("nm -D " + options + " " + file))) {
-        std::istringstream in(line);
-        std::string word, last;
-        while (in >> word)
-            last = word;
-        all.insert(last.substr(0, last.find('@')));
-    }
+    std::smatch m;
+    for (const std::string &line : lines(shell("nm -D " + options + " " + file)))
+        if (std::regex_search(line, m, std::regex("([A-Zw]) ([A-Za-z_][A-Za-z0-9_]*)(@|$)")))
+            all.insert(m[2]);
     return all;
 }
 
