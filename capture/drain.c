@@ -3,6 +3,7 @@
 #include "capture/guard.h"
 #include "capture/replay.h"
 #include "capture/submit.h"
+#include <string.h>
 
 static uint32_t logs(struct ag_capture *cap)
 {
@@ -195,7 +196,9 @@ void ag_attribute_changes(struct ag_capture *cap, CUfunction f, int attribute, i
                           enum ag_row row)
 {
     bool drain = false;
-#ifndef AG_MUTANT_ATTRIBUTE_IGNORED
+#ifdef AG_MUTANT_ATTRIBUTE_IGNORED
+    return;
+#endif
     for (uint32_t i = 0, n = logs(cap); i < n && !ag_thread.busy; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
         ag_oplog_enter(log);
@@ -203,40 +206,85 @@ void ag_attribute_changes(struct ag_capture *cap, CUfunction f, int attribute, i
         drain |= !known || ag_func_changes(known, attribute, value);
         ag_oplog_leave(log);
     }
-#else
-    (void)f;
-    (void)attribute;
-    (void)value;
-#endif
     if (drain)
         ag_drain(cap, AG_DRAIN_ASYNC, row);
+}
+
+/* Caller has entered the log. */
+static void set_or_forget(struct ag_oplog *log, bool set)
+{
+    if (set)
+        return;
+    finish(log, AG_DRAIN_BREAK, AG_REFUSAL_SHORT);
+    ag_oplog_forget(log);
+}
+
+static CUcontext current_context(const struct ag_capture *cap)
+{
+    CUcontext ctx = NULL;
+    ag_real(cap->drv, cuCtxGetCurrent)(&ctx);
+    return ctx;
+}
+
+/* The entry of the handle in this log; made in the current context's, so that the value is known before the first
+ * launch. */
+static struct ag_func *entry_of(struct ag_oplog *log, CUfunction f, CUcontext current)
+{
+    return log->ctx == current ? ag_funcs_get(&log->funcs, log->cap->drv, f)
+                               : ag_funcs_find(&log->funcs, f);
 }
 
 void ag_attribute_set(struct ag_capture *cap, CUfunction f, int attribute, int value)
 {
 #ifdef AG_MUTANT_ATTRIBUTE_IGNORED
-    (void)cap;
-    (void)f;
-    (void)attribute;
-    (void)value;
-#else
-    CUcontext ctx = NULL;
-    if (ag_thread.busy || ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+    return;
+#endif
+    const CUcontext current = current_context(cap);
+    if (ag_thread.busy || (current && !ag_oplog_of(cap, current)))
         return;
-    ag_oplog_of(cap, ctx);
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
         ag_oplog_enter(log);
-        struct ag_func *known = log->ctx == ctx ? ag_funcs_get(&log->funcs, cap->drv, f)
-                                                : ag_funcs_find(&log->funcs, f);
-        if (known && ag_func_changes(known, attribute, value) &&
-            !ag_func_set(known, attribute, value)) {
-            finish(log, AG_DRAIN_BREAK, AG_REFUSAL_SHORT);
-            ag_oplog_forget(log);
+        struct ag_func *known = entry_of(log, f, current);
+        if (known && ag_func_changes(known, attribute, value))
+            set_or_forget(log, ag_func_set(known, attribute, value));
+        ag_oplog_leave(log);
+    }
+}
+
+/* A function made from the kernel carries its name; one of that name that was not is only learned anew. */
+static void doubt_namesakes(struct ag_oplog *log, const struct ag_func *kernel, int attribute,
+                            int value)
+{
+    bool set = true;
+    for (struct ag_func *f = log->funcs.table; f; f = f->hh.next)
+        if (f != kernel && (!f->name || !kernel->name || !strcmp(f->name, kernel->name)))
+            set &= ag_func_doubt(f, attribute, value);
+    set_or_forget(log, set);
+}
+
+void ag_kernel_attribute_set(struct ag_capture *cap, CUkernel kernel, int attribute, int value)
+{
+#ifdef AG_MUTANT_ATTRIBUTE_IGNORED
+    return;
+#endif
+    const CUcontext current = current_context(cap);
+    if (ag_thread.busy || (current && !ag_oplog_of(cap, current)))
+        return;
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        ag_oplog_enter(log);
+        struct ag_func *known = ag_funcs_get(&log->funcs, cap->drv, (CUfunction)kernel);
+        if (!known) {
+            set_or_forget(log, false);
+        } else if (ag_func_changes(known, attribute, value)) {
+            if (!ag_func_set(known, attribute, value))
+                set_or_forget(log, false);
+            else
+                doubt_namesakes(log, known, attribute, value);
         }
         ag_oplog_leave(log);
     }
-#endif
 }
 
 void ag_capture_begins(struct ag_capture *cap, enum ag_row row)

@@ -150,15 +150,10 @@ bool ag_func_changes(const struct ag_func *f, int attribute, int value)
     return !(now->known >> attribute & 1) || now->value[attribute] != value;
 }
 
-bool ag_func_set(struct ag_func *f, int attribute, int value)
+static bool enter_state(struct ag_func *f, const struct ag_func_state *next)
 {
-    if (attribute < 0 || attribute >= AG_FUNC_ATTRIBUTES)
-        return false;
-    struct ag_func_state next = f->state[f->state_id];
-    next.known |= 1u << attribute;
-    next.value[attribute] = value;
     for (uint32_t i = 0; i < f->states; i++) {
-        if (!memcmp(&f->state[i], &next, sizeof next)) {
+        if (!memcmp(&f->state[i], next, sizeof *next)) {
             f->state_id = i;
             return true;
         }
@@ -169,7 +164,28 @@ bool ag_func_set(struct ag_func *f, int attribute, int value)
     if (!grown)
         return false;
     f->state = grown;
-    f->state[f->states] = next;
+    f->state[f->states] = *next;
     f->state_id = f->states++;
     return true;
+}
+
+static bool set_state(struct ag_func *f, int attribute, int value, bool known)
+{
+    if (attribute < 0 || attribute >= AG_FUNC_ATTRIBUTES)
+        return false;
+    struct ag_func_state next = f->state[f->state_id];
+    next.known &= ~(1u << attribute);
+    next.known |= (uint32_t)known << attribute;
+    next.value[attribute] = value;
+    return enter_state(f, &next);
+}
+
+bool ag_func_set(struct ag_func *f, int attribute, int value)
+{
+    return set_state(f, attribute, value, true);
+}
+
+bool ag_func_doubt(struct ag_func *f, int attribute, int value)
+{
+    return set_state(f, attribute, value, false);
 }

@@ -65,6 +65,8 @@ bool ag_func_changes(const struct ag_func *f, int attribute, int value);
 /* The attribute has been set: another state id, an old one if the state has been in force before. False: no room or no
  * memory; the caller forgets everything that knows state ids. */
 bool ag_func_set(struct ag_func *f, int attribute, int value);
+/* The attribute may have been set: another state id, but the value in force is unknown. Same return. */
+bool ag_func_doubt(struct ag_func *f, int attribute, int value);
 /* A handle that the program was given as a CUkernel: spares the probe that the driver would log as an error. */
 void ag_func_note_kernel(CUkernel kernel);
 

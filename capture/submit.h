@@ -48,6 +48,8 @@ void ag_forget_state(struct ag_capture *cap, enum ag_row row);
 void ag_attribute_changes(struct ag_capture *cap, CUfunction f, int attribute, int value,
                           enum ag_row row);
 void ag_attribute_set(struct ag_capture *cap, CUfunction f, int attribute, int value);
+/* The same for a CUkernel, which stands for a CUfunction per context: every function of its name may have changed. */
+void ag_kernel_attribute_set(struct ag_capture *cap, CUkernel kernel, int attribute, int value);
 
 void ag_capture_begins(struct ag_capture *cap, enum ag_row row);
 void ag_capture_began(struct ag_capture *cap, CUresult ret);

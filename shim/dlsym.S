@@ -14,7 +14,9 @@ dlsym:
     je 1f
     testq %rsi, %rsi
     je 1f
-    cmpw $0x7563, (%rsi) /* "cu" */
+    cmpb $'c', (%rsi) /* byte by byte: the name may end with its page */
+    jne 1f
+    cmpb $'u', 1(%rsi)
     jne 1f
     movzbl 2(%rsi), %eax
     subl $'A', %eax

@@ -1,6 +1,7 @@
 /* shim/driver.c - see driver.h. Compiled with -fno-builtin: the dlsym hook runs ag_driver_load. */
 #include "shim/driver.h"
 #include "shim/elf.h"
+#include "shim/fork_lock.h"
 #include <stdatomic.h>
 
 #define ADDRESS_SLOTS 2048 /* power of two, at least twice AG_ROWS */
@@ -28,14 +29,15 @@ static CUresult missing(void)
 
 /* Written by ag_driver_load only, under `lock`; readers come after it. */
 static struct {
-    atomic_flag lock;
+    struct ag_fork_lock lock;
     atomic_bool loaded;
     struct ag_elf_object object;
-    uint16_t by_address
-        [ADDRESS_SLOTS]; /* row + 1, 0 is empty; rows that share an address follow each other */
-    uint16_t by_name[NAME_SLOTS];
-    bool names_ready;
-} driver = {.lock = ATOMIC_FLAG_INIT};
+    uint16_t by_address[ADDRESS_SLOTS];   /* row + 1, 0 is empty; equal addresses follow each other */
+    _Atomic uint16_t by_name[NAME_SLOTS]; /* the same, by name; needs no lock */
+    atomic_bool names_ready;
+} driver;
+
+void (*ag_driver_moved)(void);
 
 static unsigned hash_address(const void *address)
 {
@@ -51,24 +53,31 @@ static unsigned hash_name(const char *name)
     return (h ^ h >> 15) & (NAME_SLOTS - 1);
 }
 
+/* Threads that do this at once write the same: a row's slot is where its name is found later, whoever put it there. */
 static void index_names(void)
 {
-    if (driver.names_ready)
+    if (atomic_load_explicit(&driver.names_ready, memory_order_acquire))
         return;
     for (unsigned row = 0; row < AG_ROWS; row++) {
+        const uint16_t entry = (uint16_t)(row + 1);
         unsigned at = hash_name(ag_row_names[row]);
-        while (driver.by_name[at])
-            at = (at + 1) & (NAME_SLOTS - 1);
-        driver.by_name[at] = (uint16_t)(row + 1);
+        for (;; at = (at + 1) & (NAME_SLOTS - 1)) {
+            uint16_t there = 0;
+            if (atomic_compare_exchange_strong(&driver.by_name[at], &there, entry) ||
+                there == entry)
+                break;
+        }
     }
-    driver.names_ready = true;
+    atomic_store_explicit(&driver.names_ready, true, memory_order_release);
 }
 
 static unsigned find_name(const char *name)
 {
-    for (unsigned at = hash_name(name); driver.by_name[at]; at = (at + 1) & (NAME_SLOTS - 1))
-        if (ag_elf_equal(ag_row_names[driver.by_name[at] - 1], name))
-            return driver.by_name[at] - 1u;
+    unsigned entry;
+    for (unsigned at = hash_name(name); (entry = atomic_load(&driver.by_name[at]));
+         at = (at + 1) & (NAME_SLOTS - 1))
+        if (ag_elf_equal(ag_row_names[entry - 1], name))
+            return entry - 1;
     return AG_ROWS;
 }
 
@@ -97,19 +106,30 @@ static void fill(const struct ag_elf_object *object)
     ag_elf_each(object, take_symbol, NULL);
 }
 
+static bool current(const struct ag_elf_object *object)
+{
+    return atomic_load_explicit(&driver.loaded, memory_order_acquire) &&
+           driver.object.base == object->base && driver.object.symtab == object->symtab;
+}
+
 bool ag_driver_load(void)
 {
     struct ag_elf_object object;
     if (!ag_elf_find("libcuda.so.1", &object))
         return false;
-    while (atomic_flag_test_and_set_explicit(&driver.lock, memory_order_acquire))
-        ;
     index_names();
-    if (!atomic_load(&driver.loaded) || driver.object.base != object.base ||
-        driver.object.symtab != object.symtab)
+    if (current(&object))
+        return true;
+    ag_fork_lock_take(&driver.lock);
+    const bool moved = !current(&object);
+    if (moved) {
+        atomic_store(&driver.loaded, false);
         fill(&object);
-    atomic_store(&driver.loaded, true);
-    atomic_flag_clear_explicit(&driver.lock, memory_order_release);
+        atomic_store_explicit(&driver.loaded, true, memory_order_release);
+    }
+    ag_fork_lock_give(&driver.lock);
+    if (moved && ag_driver_moved)
+        ag_driver_moved();
     return true;
 }
 
@@ -150,10 +170,7 @@ bool ag_driver_defines(const char *name)
 
 unsigned ag_driver_row_of_name(const char *name)
 {
-    while (atomic_flag_test_and_set_explicit(&driver.lock, memory_order_acquire))
-        ;
     index_names();
-    atomic_flag_clear_explicit(&driver.lock, memory_order_release);
     return find_name(name);
 }
 

@@ -65,6 +65,8 @@ bool ag_driver_defines(const char *name);
 /* Row of an exported symbol, AG_ROWS if the table lacks it. */
 unsigned ag_driver_row_of_name(const char *name);
 
+/* Called when libcuda was found at another place than before: the program has closed and opened it. Set once in init. */
+extern void (*ag_driver_moved)(void);
 extern const char *const ag_row_names[AG_ROWS];
 extern const uint8_t ag_row_class[AG_ROWS];
 extern ag_fn ag_real_slot[AG_ROWS];

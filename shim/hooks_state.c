@@ -54,25 +54,13 @@ ATTRIBUTE(cuFuncSetCacheConfig, (CUfunction f, CUfunc_cache c), (f, c), f, AG_FU
 ATTRIBUTE(cuFuncSetSharedMemConfig, (CUfunction f, CUsharedconfig c), (f, c), f,
           AG_FUNC_SHARED_CONFIG, (int)c)
 
-/* A CUkernel stands for a CUfunction per context: both handles carry the attribute. */
-static CUfunction function_of(CUkernel kernel)
-{
-    CUfunction f = NULL;
-    return AG_DRIVER(cuKernelGetFunction)(&f, kernel) == CUDA_SUCCESS ? f : NULL;
-}
-
 CUresult ag_hook_cuKernelSetAttribute(CUfunction_attribute a, int v, CUkernel kernel,
                                       CUdevice device)
 {
-    const CUfunction f = function_of(kernel);
     ag_attribute_changes(AG_CAP, (CUfunction)kernel, (int)a, v, AG_ROW_cuKernelSetAttribute);
-    if (f)
-        ag_attribute_changes(AG_CAP, f, (int)a, v, AG_ROW_cuKernelSetAttribute);
     const CUresult ret = AG_DRIVER(cuKernelSetAttribute)(a, v, kernel, device);
     if (ret == CUDA_SUCCESS)
-        ag_attribute_set(AG_CAP, (CUfunction)kernel, (int)a, v);
-    if (ret == CUDA_SUCCESS && f)
-        ag_attribute_set(AG_CAP, f, (int)a, v);
+        ag_kernel_attribute_set(AG_CAP, kernel, (int)a, v);
     return ag_settle_status(AG_CAP, ret);
 }
 

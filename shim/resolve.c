@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "shim/resolve.h"
 #include "shim/elf.h"
+#include "shim/fork_lock.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 
@@ -20,7 +21,7 @@ __attribute__((visibility("hidden"))) _Atomic(void *) ag_real_dlsym;
 extern ag_fn const ag_pool_stubs[AG_POOL];
 
 __attribute__((visibility("hidden"))) ag_fn ag_pool_real[AG_POOL];
-static atomic_flag pool_lock = ATOMIC_FLAG_INIT;
+static struct ag_fork_lock pool_lock;
 static unsigned pool_used; /* under pool_lock */
 static atomic_bool leaked;
 
@@ -49,15 +50,20 @@ static dlsym_fn real_dlsym(void)
 
 void *ag_resolve_libc(const char *name)
 {
-    const dlsym_fn look = real_dlsym();
-    return look ? look(RTLD_DEFAULT, name) : NULL;
+    static const char *const homes[] = {"libc.so.6", "libpthread.so.0"};
+    void *found = NULL;
+    for (unsigned i = 0; !found && i < sizeof homes / sizeof *homes; i++) {
+        struct ag_elf_object libc;
+        if (ag_elf_find(homes[i], &libc))
+            found = ag_elf_symbol(&libc, name);
+    }
+    return found;
 }
 
 static void *pool_thunk(void *address)
 {
     void *answer = NULL;
-    while (atomic_flag_test_and_set_explicit(&pool_lock, memory_order_acquire))
-        ;
+    ag_fork_lock_take(&pool_lock);
     for (unsigned i = 0; !answer && i < pool_used; i++)
         if (ag_pool_real[i] == (ag_fn)address)
             answer = (void *)ag_pool_stubs[i];
@@ -65,7 +71,7 @@ static void *pool_thunk(void *address)
         ag_pool_real[pool_used] = (ag_fn)address;
         answer = (void *)ag_pool_stubs[pool_used++];
     }
-    atomic_flag_clear_explicit(&pool_lock, memory_order_release);
+    ag_fork_lock_give(&pool_lock);
     if (!answer)
         atomic_store(&leaked, true);
     return answer ? answer : address;
@@ -89,16 +95,11 @@ static bool ours(const void *address, const char *name)
     return row != AG_ROWS && (const void *)ag_exports[row] == address;
 }
 
-/* The answer of a look-up that finds nothing, with the message that such a look-up leaves. */
-static void *not_found(const char *name)
+/* The answer of a look-up that finds nothing before us, with the message that such a look-up leaves: what comes after
+ * this library cannot be our own export. */
+static void *not_ours(const char *name)
 {
-    Dl_info info;
-    void *libc = NULL;
-    int (*const address_info)(const void *, Dl_info *, void **, int) =
-        (int (*)(const void *, Dl_info *, void **, int))ag_resolve_libc("dladdr1");
-    if (address_info)
-        address_info((void *)real_dlsym(), &info, &libc, RTLD_DL_LINKMAP);
-    return libc ? real_dlsym()(libc, name) : NULL;
+    return real_dlsym()(RTLD_NEXT, name);
 }
 
 static void *replace(void *found, const char *name, const void *caller)
@@ -116,21 +117,23 @@ static struct ag_resolved by_handle(void *handle, const char *name, const void *
     if (!found)
         return (struct ag_resolved){NULL, 1};
     if (ours(found, name))
-        return (struct ag_resolved){ag_driver_load() ? found : not_found(name), 1};
+        return (struct ag_resolved){
+            ag_driver_load() && ag_driver_defines(name) ? found : not_ours(name), 1};
     return (struct ag_resolved){replace(found, name, caller), 1};
 }
 
-/* ELF order decides by itself: a definition before ours, ours, or none. Two answers are wrong and replaced: ours while
- * no driver is mapped, and a driver function that the table lacks. The look-up itself belongs to the caller's scope. */
+/* ELF order decides by itself: a definition before ours, ours, or none. Two answers are wrong and replaced: ours for a
+ * name that no mapped driver has, and a driver function that the table lacks. The look-up itself belongs to the caller's
+ * scope. */
 static struct ag_resolved by_default(const char *name, const void *caller)
 {
     const bool listed = ag_driver_row_of_name(name) != AG_ROWS;
-    const bool mapped = ag_driver_load();
-    if (listed == mapped || (mapped && !ag_driver_defines(name)))
+    const bool there = ag_driver_load() && ag_driver_defines(name);
+    if (listed == there)
         return (struct ag_resolved){NULL, 0};
     void *const found = real_dlsym()(RTLD_DEFAULT, name);
     if (listed)
-        return ours(found, name) ? (struct ag_resolved){not_found(name), 1}
+        return ours(found, name) ? (struct ag_resolved){not_ours(name), 1}
                                  : (struct ag_resolved){NULL, 0};
     return found && ag_driver_owns(found) ? (struct ag_resolved){replace(found, name, caller), 1}
                                           : (struct ag_resolved){NULL, 0};

@@ -20,7 +20,7 @@ struct ag_resolved {
 struct ag_resolved ag_resolve_dlsym(void *handle, const char *name, const void *caller);
 /* From dlsym.S: finds the real dlsym, remembers and returns it. */
 void *ag_resolve_find_dlsym(void);
-/* A libc function by name, past our own exports; NULL when there is none. */
+/* A libc function by name, without dlsym: the program's dlerror is left alone. NULL when there is none. */
 void *ag_resolve_libc(const char *name);
 /* Our pointer for a driver function; `address` itself when it is none (or the pool of thunks ran out). */
 void *ag_resolve_address(void *address, const char *name);

@@ -131,7 +131,8 @@ void ag_runtime_leaked(void)
     ag_capture_settle(&runtime.capture);
 }
 
-/* pthread_create has another symbol version since glibc 2.34, so it is looked up. The thread takes no signal of the
+/* pthread_create has another symbol version since glibc 2.34, so it is looked up. Not with dlsym: that would clear the
+ * program's dlerror. The thread takes no signal of the
  * program but those glibc uses itself (setuid in all threads, cancellation). */
 static bool start_thread(void *(*body)(void *), void *argument)
 {
@@ -139,8 +140,13 @@ static bool start_thread(void *(*body)(void *), void *argument)
     int (*detach)(pthread_t);
     uint64_t all = ~(3ull << 31), old;
     pthread_t thread;
+#ifdef __SANITIZE_THREAD__ /* the sanitizer has to see the thread */
+    create = pthread_create;
+    detach = pthread_detach;
+#else
     create = (__typeof__(create))ag_resolve_libc("pthread_create");
     detach = (__typeof__(detach))ag_resolve_libc("pthread_detach");
+#endif
     if (!create)
         return false;
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof all);
@@ -242,18 +248,14 @@ static void init_capture(void)
     cap->liveness = &runtime.liveness;
 }
 
-/* The driver stays mapped from its first call on: its functions are in our table. */
-static void pin_driver(void)
+static void driver_moved(void)
 {
-    void *(*open)(const char *, int) = (void *(*)(const char *, int))ag_resolve_libc("dlopen");
-    if (open)
-        open("libcuda.so.1", 1 /* RTLD_LAZY */ | 4 /* RTLD_NOLOAD */);
+    publish(atomic_load(&runtime.capture.off));
 }
 
 static void init(void)
 {
     int version = 0;
-    pin_driver();
     ag_options_load(&runtime.options, environ);
     ag_identity_read(&runtime.identity);
     ag_log_open(&runtime.options, &runtime.identity);
@@ -270,6 +272,7 @@ static void init(void)
     pthread_atfork(NULL, NULL, in_child);
     atexit(leave);
     at_quick_exit(leave);
+    ag_driver_moved = driver_moved;
     publish(off);
 }
 
