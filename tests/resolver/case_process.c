@@ -320,6 +320,23 @@ static int fork_while_busy(int argc, char **argv)
     return 0;
 }
 
+static void child_exits(const struct driver *d)
+{
+    call_eleven(dlsym(d->handle, "cuInit"));
+    exit(0);
+}
+
+/* A child that ends in the ordinary way: what the shim does at exit is the parent's to do. */
+static int fork_and_exit(int argc, char **argv)
+{
+    const struct driver d = driver_open(NULL, RTLD_NOW);
+    (void)argc, (void)argv;
+    call_eleven(dlsym(d.handle, "cuInit"));
+    in_child("child", child_exits, &d);
+    say_shim("pid %d", (int)getpid());
+    return 0;
+}
+
 /* exec of another program while the driver is in use. */
 static int exec_program(int argc, char **argv)
 {
@@ -342,6 +359,7 @@ const struct test_case process_cases[] = {
     {"fork-before-driver", fork_before_driver},
     {"fork-after-driver", fork_after_driver},
     {"fork-while-busy", fork_while_busy},
+    {"fork-and-exit", fork_and_exit},
     {"exec", exec_program},
     {NULL, NULL},
 };

@@ -86,6 +86,18 @@ TEST(Runtime, GetsAHookForEachOfIts440Questions)
     EXPECT_GT(o.shim.size(), 430u);
 }
 
+// The record is what NVIDIA's runtime really asks, with and without the shim.
+TEST(Runtime, OfTheToolkitAsksTheSameQuestionsUnderTheShim)
+{
+    const Outcome o = same_as_native({{"case_cudart"}});
+    const std::vector<std::string> asked = lines(o.out);
+    std::vector<std::string> recorded;
+    for (const std::string &line : lines(shell("grep ^FAKE_ASK tests/resolver/fake_cudart.def")))
+        recorded.push_back(line);
+    EXPECT_EQ(440u, recorded.size());
+    EXPECT_EQ(recorded, asked) << "another version of the runtime: record it again";
+}
+
 TEST(Runtime, FallsBackToDlsymOnADriverWithoutTheSecondLookup)
 {
     const Outcome o =

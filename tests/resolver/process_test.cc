@@ -141,6 +141,18 @@ TEST(Fork, WhileOtherThreadsCallTheDriverNeverBlocksTheChild)
     same_as_native({{"case", "fork-while-busy"}});
 }
 
+// C7: the child writes no statistics, and not over its parent's.
+TEST(Fork, ChildThatExitsLeavesTheParentsStatisticsAlone)
+{
+    const std::string file = testing::TempDir() + "/fork.json";
+    const Outcome o =
+        same_as_native({{"case", "fork-and-exit"}, "driver", {"AUTOGRAPH_STATS=" + file}});
+    ASSERT_EQ(1u, o.shim.size());
+    const std::string pid = o.shim[0].substr(4);
+    EXPECT_NE(std::string::npos, shell("cat " + file).find("\"pid\": " + pid + ",")) << pid;
+    EXPECT_EQ("1\n", shell("ls " + file + "* | wc -l"));
+}
+
 // O-44.
 TEST(Children, ThatHaveNothingToDoWithTheDriverRunAsWithout)
 {
