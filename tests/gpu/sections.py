@@ -82,6 +82,40 @@ def driver_first(s):
         say(f"{line['driver']} version {line['driver_version']}, {line['device']}")
 
 
+def baseline(s):
+    """Without the shim: do the programs run here, twice the same, and do the tools work?"""
+    for name in TORCH + ["triton_loop", "cupy_loop", "jax_program"]:
+        command = s.workload(name) + ["--blocks", "3"]
+        with s.item(f"{name}: twice the same") as say:
+            lines = [s.measure(command), s.measure(command)]
+            say(f"{lines[1]['median']:.3f} ms per step")
+            s.record({"what": "baseline", "workload": name, "measure": lines[1]})
+            same(name, lines)
+        if name in TORCH:
+            with s.item(f"{name}: runs with launches stubbed out") as say:
+                line = s.measure(command, {"LD_PRELOAD": s.file("libstub_launch.so")})
+                say(f"{line['median']:.3f} ms per step")
+                s.record({"what": "baseline bound", "workload": name, "measure": line})
+        with s.item(f"{name}: the audit counts") as say:
+            say(describe(audit(s, command, {})))
+    for app, options in APPS.items():
+        with s.item(f"{app}: the three builds print the same"):
+            outputs = {s.run([s.file(f"{app}_{b}")] + options).out
+                       for b in ("driver", "static", "shared")}
+            require(len(outputs) == 1, str(outputs))
+    for mode in (["eager"], ["graph"], ["patch", "--vary"], ["pipelined", "--vary"]):
+        with s.item("chain_bench " + " ".join(mode)) as say:
+            line = s.measure([s.file("chain_bench"), "--sync", "--mode"] + mode)
+            say(f"{line['median']:.1f} us")
+            s.record(dict(line, what="baseline chain"))
+    for bench in (["hold_cost", "--mode", "graph"], ["aside_cost"]):
+        with s.item(" ".join(bench)) as say:
+            line = s.measure([s.file(bench[0])] + bench[1:])
+            say(f"{line['median']:.1f} ns")
+    with s.item("gemm_loop: the audit counts") as say:
+        say(describe(audit(s, [s.file("gemm_loop")], with_library(s, "libcublas.so", {}))))
+
+
 def passthrough(s):
     """Four frameworks through the shim, off and on: equal results, and which calls it saw."""
     small = {"torch_mlp": ["--steps", "20", "--blocks", "2", "--warmup", "1"],
@@ -379,6 +413,7 @@ def cublas(s):
 
 
 SECTIONS = {
+    "baseline": baseline,
     "passthrough": passthrough,
     "conformance": conformance,
     "apps": apps,
