@@ -79,6 +79,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "see the head of tests/differential/runner.cc\n");
         return 2;
     }
+    // The loader goes on without a library that it cannot preload; a test of nothing would pass.
+    for (const std::string &file :
+         {o.setup.program, o.setup.shim, o.setup.driver + "/libcuda.so.1"})
+        if (!ag_test::exists(file)) {
+            fprintf(stderr, "there is no %s\n", file.c_str());
+            return 2;
+        }
     if (!o.first)
         o.first = static_cast<uint64_t>(time(nullptr)) * 1000u;
     printf("seeds %llu-%llu\n", (unsigned long long)o.first,
