@@ -33,6 +33,7 @@ struct Expectation {
     std::vector<Accepted> accepted;
     std::vector<Loop> loops;
     uint64_t ops = 0;
+    int tracks = 0; // highest number seen, plus one
 };
 
 Expectation read_expectation(const std::string &text)
@@ -53,6 +54,7 @@ Expectation read_expectation(const std::string &text)
             e.accepted.push_back(std::move(a));
         } else if (word == "track") {
             in >> track;
+            e.tracks = std::max(e.tracks, track + 1);
         } else if (word == "loop") {
             in >> n;
             e.loops.push_back({track, n, 0, UINT64_MAX});
@@ -135,8 +137,10 @@ std::string check_order(const Expectation &expectation)
         if (a.done)
             by_context[a.done->ctx].push_back(&a);
     for (auto &[ctx, list] : by_context) {
-        std::sort(list.begin(), list.end(),
-                  [](const Accepted *a, const Accepted *b) { return a->done->seq < b->done->seq; });
+        std::sort(list.begin(), list.end(), [](const Accepted *a, const Accepted *b) {
+            return std::make_pair(a->done->sub, a->done->seq) <
+                   std::make_pair(b->done->sub, b->done->seq);
+        });
         const Accepted *latest = nullptr;
         for (const Accepted *a : list) {
             if (latest && latest->before > a->after)
@@ -144,6 +148,44 @@ std::string check_order(const Expectation &expectation)
                        ", which was called earlier";
             if (!latest || a->before > latest->before)
                 latest = a;
+        }
+    }
+    return "";
+}
+
+// What was in force for each launch, beyond what the program knows: attributes, priority.
+std::string compare_states(const Expectation &native, const Expectation &shim)
+{
+    if (native.accepted.size() != shim.accepted.size())
+        return "another number of launches was accepted";
+    for (size_t i = 0; i < native.accepted.size(); i++) {
+        const Accepted &n = native.accepted[i], &s = shim.accepted[i];
+        if (n.done && s.done && n.done->state != s.done->state)
+            return "launch " + s.where + " (" + s.done->how + "): native ran with " +
+                   n.done->state + ", shim with " + s.done->state;
+    }
+    return "";
+}
+
+// Copies, fills, event records and host functions too stand where they stood in their stream.
+std::string compare_streams(const ag_test::SimLog &native, const ag_test::SimLog &shim)
+{
+    std::map<std::string, std::vector<std::string>> lists[2];
+    const ag_test::SimLog *logs[2] = {&native, &shim};
+    for (int i = 0; i < 2; i++)
+        for (const Executed &e : logs[i]->executed) {
+            size_t size = is_kernel(e) ? std::string::npos : e.args.find("n=");
+            lists[i][e.stream].push_back(
+                e.name + (size == std::string::npos ? "" : " " + e.args.substr(size)));
+        }
+    for (auto &[stream, list] : lists[0]) {
+        const auto &other = lists[1][stream];
+        for (size_t i = 0; i < std::max(list.size(), other.size()); i++) {
+            std::string n = i < list.size() ? list[i] : "nothing";
+            std::string s = i < other.size() ? other[i] : "nothing";
+            if (n != s)
+                return "stream " + stream + ", operation " + std::to_string(i) + ": native ran " +
+                       n + ", shim ran " + s;
         }
     }
     return "";
@@ -244,6 +286,15 @@ Verdict judge(const Trace &native, const Trace &shim, Rule rule)
     measure(e, &v);
     if (v.why.empty())
         v.why = check_order(e);
+    if (!v.why.empty())
+        return v;
+    if (rule == Rule::strict) {
+        Expectation reference = read_expectation(native.expected);
+        if (match(&reference, native.log, false, &lost).empty())
+            v.why = compare_states(reference, e);
+        if (v.why.empty() && e.tracks < 2)
+            v.why = compare_streams(native.log, shim.log);
+    }
     if (!v.why.empty())
         return v;
     if (rule == Rule::strict)

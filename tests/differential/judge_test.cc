@@ -22,7 +22,7 @@ ag_test::Executed executed(uint64_t seq, const std::string &stream, const std::s
                            const std::string &args, bool graph = false)
 {
     ag_test::Executed e;
-    e.seq = seq;
+    e.seq = e.sub = seq;
     e.ctx = "1";
     e.stream = stream;
     e.in_graph = graph;
@@ -90,13 +90,28 @@ TEST_F(Judge, SeesTwoLaunchesOfAStreamSwapped)
 
 TEST_F(Judge, SeesASubmissionThatOvertakesAnEarlierCallOnAnotherStream)
 {
-    shim.log.executed[2].seq = 0;
+    shim.log.executed[2].sub = 0;
     EXPECT_NE("", why());
 }
 
 TEST_F(Judge, SeesAnOperationOnAStreamThatNobodyUsed)
 {
     shim.log.executed.push_back(executed(4, "9", "step", "cc"));
+    EXPECT_NE("", why());
+}
+
+TEST_F(Judge, SeesAnAttributeThatWasNotInForceAtTheCall)
+{
+    shim.log.executed[1].state = "fn=49152,-1,0 ";
+    EXPECT_NE("", why());
+}
+
+TEST_F(Judge, SeesACopyThatChangedItsPlace)
+{
+    ag_test::Executed copy = executed(9, "7", "memcpyDtoD", "dst=0x1,n=4");
+    copy.grid = copy.block = copy.shared = "-";
+    native.log.executed.insert(native.log.executed.begin() + 1, copy);
+    shim.log.executed.push_back(copy);
     EXPECT_NE("", why());
 }
 

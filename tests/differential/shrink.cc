@@ -108,7 +108,7 @@ Small shrink(const Setup &setup, uint64_t seed, int seconds)
         if (s.try_also({"--drop-tracks", std::to_string(mask | 1u << t)}))
             mask |= 1u << t;
     }
-    for (const char *cap : {"4", "6", "9", "12"})
+    for (const char *cap : {"1", "2", "3", "4", "6", "9", "12"})
         if (s.try_also({"--cap", cap}))
             break;
     drop_actions(&s, plan->actions);

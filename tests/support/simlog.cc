@@ -36,13 +36,24 @@ uint64_t number(std::string_view word)
     return strtoull(std::string(word).c_str(), nullptr, 10);
 }
 
+void read_extras(const std::string_view *words, size_t n, Executed *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (words[i].substr(0, 4) == "sub=")
+            e->sub = number(words[i].substr(4));
+        else if (words[i].substr(0, 2) != "t=")
+            e->state += std::string(words[i]) + " ";
+    }
+}
+
 bool read_line(std::string_view line, SimLog *log)
 {
-    std::string_view w[12];
-    size_t n = split(line, w, 12);
-    if (n >= 9 && w[0] == "E") {
+    std::string_view w[16];
+    size_t n = split(line, w, 16);
+    if (n >= 10 && w[0] == "E") {
         Executed e;
         e.seq = number(w[1]);
+        e.sub = e.seq;
         e.ctx = w[2];
         e.stream = w[3];
         e.how = w[4];
@@ -51,7 +62,8 @@ bool read_line(std::string_view line, SimLog *log)
         e.grid = w[6];
         e.block = w[7];
         e.shared = w[8];
-        e.args = n > 9 ? std::string(w[9]) : "-";
+        e.args = w[9];
+        read_extras(w + 10, n - 10, &e);
         log->executed.push_back(std::move(e));
         return true;
     }

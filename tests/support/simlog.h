@@ -15,11 +15,13 @@ namespace ag_test
 
 // An operation that the simulated device ran.
 struct Executed {
-    uint64_t seq = 0;
+    uint64_t seq = 0; // order of execution
+    uint64_t sub = 0; // order in which the driver received it; the nodes of a graph launch share it
     std::string ctx, stream; // names of the log; a stream is its cuStreamGetId
     bool in_graph = false;
-    std::string how; // "launch" or "graph:EXEC:NODE"
-    std::string name, grid, block, shared, args;
+    std::string how;                             // "launch" or "graph:EXEC:NODE"
+    std::string name, grid, block, shared, args; // no kernel: grid is "-", args are operands
+    std::string state; // of a kernel: the function's and the launch's attributes in force
 };
 
 // A call that the simulated driver received (SIMCUDA_LOG_CALLS=1).
