@@ -232,6 +232,16 @@ TEST_P(RefusedLater, C2ALaunchThatTheDriverRefusesIsReportedOnce)
 INSTANTIATE_TEST_SUITE_P(O49, RefusedLater,
                          testing::Values(1, 2, 13, 30, 36, 37, 41, 48, 49, 50, 55, 60, 61, 70));
 
+TEST(O46, C3ACallWithoutABodyInTheShimStandsBetweenTheLaunchesAroundIt)
+{
+    same_as_native("O-46-barrier");
+}
+
+TEST(O46, C3LookUpsHandOutTheVariantsThatTheDriverHandsOut)
+{
+    same_as_native("O-46-variants", {}, false);
+}
+
 TEST(O47, C1EveryLaunchRunsWithTheAttributesInForceAtItsCall)
 {
     same_as_native("O-47-attribute-changes");
