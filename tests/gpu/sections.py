@@ -431,7 +431,7 @@ def arguments():
                                     f"{n} ({f.__doc__.splitlines()[0]})"
                                     for n, f in SECTIONS.items()))
     p.add_argument("sections", nargs="+", choices=list(SECTIONS), metavar="SECTION")
-    root = pathlib.Path(__file__).resolve().parents[2]
+    root = pathlib.Path(os.path.abspath(__file__)).parents[2]
     p.add_argument("--prebuilt", default=os.environ.get("AG_PREBUILT", str(root / ".carry")))
     p.add_argument("--out", default=os.environ.get("OUT", "gpu-results"))
     p.add_argument("--budget", type=float, default=560, help="seconds for the whole call")

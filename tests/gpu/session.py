@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(os.path.abspath(__file__)).parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "bench"))
 import interleave  # noqa: E402  (beside the benchmarks, for use without this runner)
 
@@ -189,8 +189,6 @@ class Session:
         notes = []
         began = time.monotonic()
         try:
-            if self.left() < 2:
-                raise Failed("no time left in this call")
             yield notes.append
         except (Failed, interleave.Trouble, KeyError, ValueError, OSError) as e:
             self.failed += 1

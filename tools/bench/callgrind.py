@@ -45,7 +45,7 @@ def count(folder, program, options, rounds, shim):
         env = dict(os.environ, LD_LIBRARY_PATH=str(folder / "simcuda"))
         if shim:
             env["LD_PRELOAD"] = str(folder / "libautograph.so")
-        loop = program.split("_")[0] + "_loop"
+        loop = program.split("_")[0] + "_loop*"  # the compiler may have made a clone of it
         command = ["valgrind", "--tool=callgrind", f"--toggle-collect={loop}",
                    f"--callgrind-out-file={out}", str(folder / program), *options,
                    "--launches", str(LAUNCHES), "--rounds", str(rounds)]
