@@ -235,12 +235,13 @@ def chain(s):
 
     for kernels in s.args.kernels:
         size = ("--kernels", kernels, "--length", max(5, 6000 // kernels))
+        long = ("--kernels", kernels, "--length", max(20, 24000 // kernels), "--blocks", 15)
         with s.item(f"chain of {kernels}, no sync: at most 1.02 of the faster graph") as say:
             by_name, _, _ = s.compare(f"chain {kernels} no sync", {
-                "eager": (command(*size), {}),
-                "graph1": (command(*size, "--mode", "graph"), {}),
-                "graphN": (command(*size, "--mode", "graph", "--unroll", 8), {}),
-                "shim": (command(*size), shim)})
+                "eager": (command(*long), {}),
+                "graph1": (command(*long, "--mode", "graph"), {}),
+                "graphN": (command(*long, "--mode", "graph", "--unroll", 8), {}),
+                "shim": (command(*long), shim)})
             against(s, say, f"chain {kernels} no sync", by_name, ["graph1", "graphN"], 1.02)
         with s.item(f"chain of {kernels}, sync per iteration: at most 1.10 of the graph") as say:
             by_name, _, _ = s.compare(f"chain {kernels} sync", {
@@ -332,6 +333,8 @@ def workload_section(s, name, wanted_speed=None, wanted_share=None, bound=True, 
                                       timeout=180)
         same(f"{name} without the shim", lines["plain"])
         same(f"{name} with the shim", [lines["plain"][0]] + lines["shim"])
+        require(all("libautograph.so" in line["preload"] for line in lines["shim"]),
+                "the shim was not preloaded")
         speed = by_name["plain"]["median"] / by_name["shim"]["median"]
         say(f"{by_name['plain']['median']:.3f} -> {by_name['shim']['median']:.3f} ms, "
             f"{speed:.3f} times as fast")

@@ -52,7 +52,9 @@ class Variant:
 
     def summary(self):
         medians = [line["median"] for line in self.lines]
-        quarters = statistics.quantiles(medians, n=4) if len(medians) > 1 else [medians[0]] * 3
+        quarters = [medians[0]] * 3
+        if len(medians) > 1:
+            quarters = statistics.quantiles(medians, n=4, method="inclusive")
         return {
             "variant": self.name,
             "runs": len(medians),
