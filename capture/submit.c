@@ -61,6 +61,8 @@ static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct a
         return AG_REFUSAL_OFF;
     if (per_thread)
         return AG_REFUSAL_PER_THREAD_STREAM;
+    if (!l->handle)
+        return AG_REFUSAL_ARGUMENTS;
     if (atomic_load_explicit(&cap->capturing, memory_order_relaxed))
         return AG_REFUSAL_CAPTURING;
     if (!l->full)

@@ -32,12 +32,10 @@ static struct {
     struct ag_fork_lock lock;
     atomic_bool loaded;
     struct ag_elf_object object;
-    uint16_t by_address[ADDRESS_SLOTS];   /* row + 1, 0 is empty; equal addresses follow each other */
+    uint16_t by_address[ADDRESS_SLOTS]; /* row + 1, 0 is empty; equal addresses follow each other */
     _Atomic uint16_t by_name[NAME_SLOTS]; /* the same, by name; needs no lock */
-    atomic_bool names_ready;
+    atomic_bool names_ready, pinned;
 } driver;
-
-void (*ag_driver_moved)(void);
 
 static unsigned hash_address(const void *address)
 {
@@ -115,22 +113,32 @@ static bool current(const struct ag_elf_object *object)
 bool ag_driver_load(void)
 {
     struct ag_elf_object object;
+    /* Without the loader's lock: in a forked child a dead thread may hold it. */
+    if (ag_driver_is_pinned())
+        return true;
     if (!ag_elf_find("libcuda.so.1", &object))
         return false;
     index_names();
     if (current(&object))
         return true;
     ag_fork_lock_take(&driver.lock);
-    const bool moved = !current(&object);
-    if (moved) {
+    if (!current(&object)) {
         atomic_store(&driver.loaded, false);
         fill(&object);
         atomic_store_explicit(&driver.loaded, true, memory_order_release);
     }
     ag_fork_lock_give(&driver.lock);
-    if (moved && ag_driver_moved)
-        ag_driver_moved();
     return true;
+}
+
+void ag_driver_pinned(void)
+{
+    atomic_store_explicit(&driver.pinned, true, memory_order_release);
+}
+
+bool ag_driver_is_pinned(void)
+{
+    return atomic_load_explicit(&driver.pinned, memory_order_acquire);
 }
 
 static bool starts_with(const char *text, const char *prefix)

@@ -55,6 +55,9 @@ bool ag_driver_has(const struct ag_driver *drv, enum ag_row row);
 /* Finds libcuda.so.1 among the loaded objects and fills the table. False: it is not mapped. Callable any number of
  * times; does the work again only when libcuda has moved. No libc but dl_iterate_phdr: safe inside dlsym. */
 bool ag_driver_load(void);
+/* libcuda will not be unmapped any more: from now on ag_driver_load only remembers. */
+void ag_driver_pinned(void);
+bool ag_driver_is_pinned(void);
 /* Row whose real entry point is `address`, AG_ROWS if none. Where a driver lets several names share an address, the one
  * that `name` (may be NULL) is a prefix of. */
 unsigned ag_driver_row(const void *address, const char *name);
@@ -65,8 +68,6 @@ bool ag_driver_defines(const char *name);
 /* Row of an exported symbol, AG_ROWS if the table lacks it. */
 unsigned ag_driver_row_of_name(const char *name);
 
-/* Called when libcuda was found at another place than before: the program has closed and opened it. Set once in init. */
-extern void (*ag_driver_moved)(void);
 extern const char *const ag_row_names[AG_ROWS];
 extern const uint8_t ag_row_class[AG_ROWS];
 extern ag_fn ag_real_slot[AG_ROWS];

@@ -7,6 +7,7 @@
 #define AG_SHIM_FORK_LOCK_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,15 +15,16 @@ struct ag_fork_lock {
     _Atomic int owner; /* process id + 1 while taken: 0 is free */
 };
 
-static inline void ag_fork_lock_take(struct ag_fork_lock *lock)
+/* True when it was taken over from a process that this one was forked from. */
+static inline bool ag_fork_lock_take(struct ag_fork_lock *lock)
 {
     const int me = (int)syscall(SYS_getpid) + 1;
     for (;;) {
         int owner = 0;
         if (atomic_compare_exchange_strong(&lock->owner, &owner, me))
-            return;
+            return false;
         if (owner != me && atomic_compare_exchange_strong(&lock->owner, &owner, me))
-            return;
+            return true;
         syscall(SYS_sched_yield);
     }
 }

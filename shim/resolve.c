@@ -5,6 +5,7 @@
 #include "shim/fork_lock.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 typedef void *(*dlsym_fn)(void *, const char *);
 
@@ -50,7 +51,7 @@ static dlsym_fn real_dlsym(void)
 
 void *ag_resolve_libc(const char *name)
 {
-    static const char *const homes[] = {"libc.so.6", "libpthread.so.0"};
+    static const char *const homes[] = {"libc.so.6", "libpthread.so.0", "libdl.so.2"};
     void *found = NULL;
     for (unsigned i = 0; !found && i < sizeof homes / sizeof *homes; i++) {
         struct ag_elf_object libc;
@@ -58,6 +59,33 @@ void *ag_resolve_libc(const char *name)
             found = ag_elf_symbol(&libc, name);
     }
     return found;
+}
+
+/* Programs close libcuda and open it again (cudart does when cuInit fails), and call through pointers of the first time. */
+void ag_resolve_pin(void)
+{
+    static _Atomic pid_t pinner;
+    pid_t nobody = 0;
+    if (ag_driver_is_pinned() ||
+        !atomic_compare_exchange_strong(&pinner, &nobody, (pid_t)syscall(SYS_getpid)))
+        return;
+    void *(*const open)(const char *, int) =
+        (void *(*)(const char *, int))ag_resolve_libc("dlopen");
+    if (open && open("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) && ag_driver_load())
+        ag_driver_pinned();
+    atomic_store(&pinner, 0);
+}
+
+/* A forked child must not take the loader's lock: a thread that the child does not have may hold it. */
+static bool internal_caller(const void *caller)
+{
+    static _Atomic pid_t first;
+    pid_t pid = (pid_t)syscall(SYS_getpid), none = 0;
+    if (ag_driver_owns(caller))
+        return true;
+    if (!atomic_compare_exchange_strong(&first, &none, pid) && none != pid)
+        return false;
+    return ag_elf_inside((uintptr_t)caller, "libnvidia-");
 }
 
 static void *pool_thunk(void *address)
@@ -106,7 +134,7 @@ static void *replace(void *found, const char *name, const void *caller)
 {
     if (!ag_driver_owns(found) && (!ag_driver_load() || !ag_driver_owns(found)))
         return found;
-    if (ag_driver_owns(caller) || ag_elf_inside((uintptr_t)caller, "libnvidia-"))
+    if (internal_caller(caller))
         return found;
     return ag_resolve_address(found, name);
 }
@@ -143,5 +171,7 @@ struct ag_resolved ag_resolve_dlsym(void *handle, const char *name, const void *
 {
     if (!real_dlsym())
         return (struct ag_resolved){NULL, 1};
+    if (ag_driver_load())
+        ag_resolve_pin(); /* the look-up that follows sets or clears dlerror itself */
     return handle == RTLD_DEFAULT ? by_default(name, caller) : by_handle(handle, name, caller);
 }

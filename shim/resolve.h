@@ -22,6 +22,8 @@ struct ag_resolved ag_resolve_dlsym(void *handle, const char *name, const void *
 void *ag_resolve_find_dlsym(void);
 /* A libc function by name, without dlsym: the program's dlerror is left alone. NULL when there is none. */
 void *ag_resolve_libc(const char *name);
+/* Keeps libcuda mapped, so that the table stays true; once. May clear the program's dlerror. */
+void ag_resolve_pin(void);
 /* Our pointer for a driver function; `address` itself when it is none (or the pool of thunks ran out). */
 void *ag_resolve_address(void *address, const char *name);
 /* True once a function had to be handed out bare: its calls by-pass the shim. */

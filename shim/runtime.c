@@ -3,9 +3,9 @@
 #include "shim/runtime.h"
 #include "capture/guard.h"
 #include "capture/liveness.h"
-#include "capture/lock.h"
 #include "capture/record.h"
 #include "shim/elf.h"
+#include "shim/fork_lock.h"
 #include "shim/observe/log.h"
 #include "shim/observe/stats.h"
 #include "shim/observe/sys.h"
@@ -31,7 +31,7 @@ __attribute__((visibility("hidden"))) ag_counter ag_calls[AG_ROWS];
 
 /* Everything the process has one of. Written in init under `lock`, read-only afterwards unless it says so. */
 static struct ag_runtime {
-    struct ag_lock lock; /* rank 0: initialisation */
+    struct ag_fork_lock lock; /* rank 0: initialisation */
     _Atomic bool ready;
     _Atomic bool forked, leaving;
     struct ag_options options;
@@ -184,8 +184,13 @@ static void in_child(void)
 {
     atomic_store(&runtime.forked, true);
     atomic_store(&runtime.capture.off, true);
-    ag_thread.busy = 0;
     publish(true);
+}
+
+static void after_fork(void)
+{
+    ag_thread.busy = 0;
+    in_child();
 }
 
 /* Handlers registered later than the program's first driver call have run; those that run now find the driver bare. */
@@ -248,14 +253,10 @@ static void init_capture(void)
     cap->liveness = &runtime.liveness;
 }
 
-static void driver_moved(void)
-{
-    publish(atomic_load(&runtime.capture.off));
-}
-
 static void init(void)
 {
     int version = 0;
+    ag_resolve_pin();
     ag_options_load(&runtime.options, environ);
     ag_identity_read(&runtime.identity);
     ag_log_open(&runtime.options, &runtime.identity);
@@ -269,10 +270,9 @@ static void init(void)
     atomic_store(&runtime.capture.off, off);
     if (reason)
         ag_log(AG_LEVEL_WARN, "holding is off: %s", reason);
-    pthread_atfork(NULL, NULL, in_child);
+    pthread_atfork(NULL, NULL, after_fork);
     atexit(leave);
     at_quick_exit(leave);
-    ag_driver_moved = driver_moved;
     publish(off);
 }
 
@@ -284,11 +284,11 @@ ag_fn ag_runtime_first(unsigned row)
         if (!ag_driver_load())
             return (ag_fn)no_driver;
         ag_thread.busy++;
-        ag_lock_take(&runtime.lock);
+        const bool forked_meanwhile = ag_fork_lock_take(&runtime.lock);
         if (!atomic_load(&runtime.ready))
-            init();
+            forked_meanwhile ? in_child() : init();
         atomic_store_explicit(&runtime.ready, true, memory_order_release);
-        ag_lock_give(&runtime.lock);
+        ag_fork_lock_give(&runtime.lock);
         ag_thread.busy--;
     }
     return __atomic_load_n(&ag_entry[row], __ATOMIC_ACQUIRE);
