@@ -198,6 +198,95 @@ TEST(Calls, ArriveWhileTheyAreCounted)
     }
 }
 
+// "NAME held 3": what a case said about a function.
+int said(const Outcome &o, const std::string &name, const std::string &what)
+{
+    const std::string start = name + " " + what + " ";
+    for (const std::string &line : o.shim)
+        if (line.compare(0, start.size(), start) == 0)
+            return std::stoi(line.substr(start.size()));
+    return -1;
+}
+
+// Calls each of the names while the program's last launches are held.
+Outcome call_amid_launches(const std::vector<std::string> &names)
+{
+    Case c = {{"case", "amid"}, "driver", {"FAKE_LAUNCHES=1", "AUTOGRAPH_FLUSH_US=100000"}};
+    c.command.insert(c.command.end(), names.begin(), names.end());
+    const Outcome o = run(c, true);
+    EXPECT_EQ(0, o.exit) << o.out.substr(0, 2000);
+    EXPECT_EQ(names.size(), lines(o.out).size()) << o.out.substr(0, 2000);
+    return o;
+}
+
+// C3, C1: the draining code stands between the arguments and the driver.
+TEST(Calls, AmidHeldLaunchesComeAfterThemAndCarryEveryArgument)
+{
+    const std::map<std::string, std::string> known = classes();
+    std::vector<std::string> draining;
+    for (const auto &row : known)
+        if (row.second == "DRAIN_ALL" || row.second == "DRAIN_STREAM")
+            draining.push_back(row.first);
+    const Outcome o = call_amid_launches(draining);
+    size_t held = 0;
+    for (const std::string &line : lines(o.out)) {
+        const Report r = parse(line);
+        const int late = said(o, r.name, "late");
+        held += said(o, r.name, "held") > 0;
+        EXPECT_EQ(0, late) << line;
+        EXPECT_EQ(r.name == "cuGraphLaunch" ? 2 : 1, r.arrivals) << line; // one is the shim's own
+        expect_arrived(r, known.at(r.name));
+    }
+    // The test is about held work, so there has to be some.
+    EXPECT_GT(held, draining.size() * 3 / 4);
+}
+
+TEST(Calls, ThatOnlyReadLeaveHeldLaunchesHeld)
+{
+    const std::map<std::string, std::string> known = classes();
+    std::vector<std::string> pure;
+    for (const auto &row : known)
+        if (row.second == "PURE" && !(row.first.compare(0, 12, "cuCtxGetCurr") == 0))
+            pure.push_back(row.first);
+    const Outcome o = call_amid_launches(pure);
+    size_t late = 0;
+    for (const std::string &line : lines(o.out)) {
+        const Report r = parse(line);
+        late += said(o, r.name, "late") > 0;
+        EXPECT_GE(r.arrivals, 1) << line;
+    }
+    EXPECT_GT(late, pure.size() * 3 / 4) << "nothing was held, or a reading call drained";
+}
+
+// O-46: launch, cuFutureOp, launch.
+TEST(Calls, OfFunctionsThatNobodyKnowsComeAfterHeldLaunches)
+{
+    const std::vector<std::string> names = {"cuFutureOp", "cuFutureOp2", "cuFutureOp3"};
+    const Outcome o = call_amid_launches(names);
+    for (const std::string &line : lines(o.out)) {
+        const Report r = parse(line);
+        EXPECT_EQ(0, said(o, r.name, "late")) << line;
+        EXPECT_EQ(3, said(o, r.name, "held")) << line;
+        EXPECT_EQ("88888888888", r.ints) << line;
+        EXPECT_EQ("11111111", r.floats) << line;
+    }
+}
+
+// DESIGN 5, RETIRE: what refers to the object is handed over before the object goes.
+TEST(Calls, ThatRetireAnObjectComeAfterHeldLaunches)
+{
+    const std::map<std::string, std::string> known = classes();
+    std::vector<std::string> retiring;
+    for (const auto &row : known)
+        if (row.second == "RETIRE" || row.first.compare(0, 20, "cuStreamBeginCapture") == 0)
+            retiring.push_back(row.first);
+    for (const std::string &name : retiring) {
+        const Outcome o = call_amid_launches({name});
+        EXPECT_EQ(3, said(o, name, "held")) << o.out;
+        EXPECT_EQ(0, said(o, name, "late")) << o.out;
+    }
+}
+
 // The shim's own work (first call, look-ups) leaves errno alone, and what the driver sets arrives.
 TEST(Calls, LeaveErrnoAsTheDriverLeavesIt)
 {

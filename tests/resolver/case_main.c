@@ -111,7 +111,8 @@ void say_dlerror(const char *label)
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 1 << 16); /* a case that crashes has said what it saw before */
-    const struct test_case *const all[] = {dlsym_cases, lookup_cases, process_cases, call_cases};
+    const struct test_case *const all[] = {dlsym_cases, lookup_cases, process_cases, call_cases,
+                                           drain_cases};
     for (size_t i = 0; argc > 1 && i < sizeof all / sizeof *all; i++)
         for (const struct test_case *c = all[i]; c->name; c++)
             if (strcmp(c->name, argv[1]) == 0) {

@@ -19,7 +19,8 @@ struct test_case {
     const char *name;
     int (*run)(int argc, char **argv); /* argv[0] is the case's name; 0: ran to its end */
 };
-extern const struct test_case dlsym_cases[], lookup_cases[], process_cases[], call_cases[];
+extern const struct test_case dlsym_cases[], lookup_cases[], process_cases[], call_cases[],
+    drain_cases[];
 
 /* Opens libcuda.so.1 (by this path, NULL: by its name); the process ends with status 3 when there
  * is none. */

@@ -76,6 +76,7 @@ static void configure(void)
     config.touches_when_failing = number("FAKE_TOUCHES", 1);
     config.missing_is_success = number("FAKE_MISSING_IS_SUCCESS", 0);
     config.sets_errno = number("FAKE_ERRNO", 0);
+    config.launches = number("FAKE_LAUNCHES", 0);
 }
 
 static bool lacking(const char *symbol)
@@ -145,6 +146,70 @@ static int driver_version(const struct fake_registers *with)
     return OK;
 }
 
+/* Enough of a device that launches can be held and graphs built: one context, one module, kernels
+ * of one 8-byte parameter. A graph's handle is its number + GRAPH, that of its exec the same +
+ * EXEC; they remember how many kernel nodes they have. */
+enum { CONTEXT = 0xc0, MODULE = 0x40, GRAPH = 0x100000, EXEC = 0x200000, GRAPHS = 1 << 14 };
+static atomic_uint graphs;
+static atomic_uint nodes[GRAPHS];
+
+static void give(uint64_t place, uint64_t value)
+{
+    if (place)
+        *(uint64_t *)place = value;
+}
+
+/* True when the row is one of those that launching needs; its answer is in *out_result. */
+static bool launching(int row, const struct fake_registers *with, int *out_result)
+{
+    const uint64_t *const a = with->args;
+    *out_result = OK;
+    switch (row) {
+    case FAKE_cuCtxGetCurrent:
+    case FAKE_cuCtxPopCurrent_v2:
+        give(a[0], CONTEXT);
+        return true;
+    case FAKE_cuStreamGetCtx:
+        give(a[1], CONTEXT);
+        return true;
+    case FAKE_cuStreamGetId:
+        give(a[1], 1);
+        return true;
+    case FAKE_cuFuncGetModule:
+        give(a[0], MODULE);
+        return true;
+    case FAKE_cuFuncGetName:
+        give(a[0], (uint64_t)(uintptr_t) "kernel");
+        return true;
+    case FAKE_cuFuncGetParamInfo:
+        *out_result = a[1] == 0 ? OK : INVALID_VALUE;
+        give(a[1] == 0 ? a[2] : 0, 0);
+        give(a[1] == 0 ? a[3] : 0, 8);
+        return true;
+    case FAKE_cuGraphCreate:
+        give(a[0], GRAPH + atomic_fetch_add(&graphs, 1) % GRAPHS);
+        return true;
+    case FAKE_cuGraphAddKernelNode_v2:
+        give(a[0], 0x300000 + atomic_fetch_add(&nodes[(a[1] - GRAPH) % GRAPHS], 1));
+        return true;
+    case FAKE_cuGraphInstantiateWithFlags:
+        give(a[0], a[1] - GRAPH + EXEC);
+        return true;
+    case FAKE_cuCtxPushCurrent_v2:
+    case FAKE_cuThreadExchangeStreamCaptureMode:
+    case FAKE_cuGraphUpload:
+    case FAKE_cuGraphLaunch:
+    case FAKE_cuGraphDestroy:
+    case FAKE_cuGraphExecDestroy:
+    case FAKE_cuGraphExecKernelNodeSetParams_v2:
+    case FAKE_cuLaunchKernel:
+    case FAKE_cuStreamSynchronize:
+        return true;
+    default:
+        return false;
+    }
+}
+
 __attribute__((visibility("hidden"))) int fake_dispatch(int row, const struct fake_registers *with);
 int fake_dispatch(int row, const struct fake_registers *with)
 {
@@ -164,6 +229,9 @@ int fake_dispatch(int row, const struct fake_registers *with)
         return driver_version(with);
     if (row == FAKE_cuGetExportTable)
         return export_table(with);
+    int result;
+    if (config.launches && launching(row, with, &result))
+        return result;
     return config.result >= 0 ? config.result : FAKE_FIRST_RESULT + row;
 }
 
@@ -183,9 +251,21 @@ static void forget(void)
     atomic_store(&called, 0);
 }
 
+static unsigned executed(unsigned end)
+{
+    unsigned kernels = 0;
+    for (unsigned i = 0; i < end && i < count(); i++) {
+        if (calls[i].row == FAKE_cuLaunchKernel)
+            kernels++;
+        else if (calls[i].row == FAKE_cuGraphLaunch)
+            kernels += atomic_load(&nodes[(calls[i].with.args[0] - EXEC) % GRAPHS]);
+    }
+    return kernels;
+}
+
 const struct fake_api *fake_api(void)
 {
-    static const struct fake_api api = {&config, names, count, call_at, forget};
+    static const struct fake_api api = {&config, names, count, call_at, forget, executed};
     pthread_once(&configured, configure);
     return &api;
 }

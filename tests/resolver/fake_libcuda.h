@@ -48,6 +48,7 @@ struct fake_config {
     int touches_when_failing; /* FAKE_TOUCHES=0: a failed look-up leaves its out-parameters alone */
     int missing_is_success;   /* FAKE_MISSING_IS_SUCCESS=1: unknown names are status 0 and NULL */
     int sets_errno;           /* FAKE_ERRNO: errno after a call, 0 (default): not touched */
+    int launches;             /* FAKE_LAUNCHES=1: what launching and graphs need succeeds */
 };
 
 /* The one symbol that the case programs look up; its name is of no interest to a hook of cu[A-Z]*.
@@ -58,6 +59,8 @@ struct fake_api {
     unsigned (*calls)(void);
     const struct fake_call *(*call)(unsigned index);
     void (*forget)(void);
+    /* Kernels that the calls [0, end) have executed, alone or as nodes of graphs. */
+    unsigned (*executed)(unsigned end);
 };
 const struct fake_api *fake_api(void);
 
