@@ -1,0 +1,54 @@
+/* tools/simcuda/sim_memory.h - ranges of memory that a copy, a set or a kernel may name.
+ * Called by  sim_copy.c, sim_work.c, sim_pool.c, sim_module.c     Calls  sim_memory.c, sim_arena.c
+ * Threads    caller holds sim_lock
+ * Promise    device memory is host memory at fixed addresses; what is freed is poisoned, and the
+ *            next allocation of the same size gets the same address (or, with SIMCUDA_FREE=guard,
+ *            freed memory is not mapped)
+ * Start at   struct sim_range                                                               */
+#ifndef SIMCUDA_SIM_MEMORY_H
+#define SIMCUDA_SIM_MEMORY_H
+
+#include "tools/simcuda/sim_call.h"
+
+enum sim_memory_kind {
+    SIM_MEMORY_DEVICE,
+    SIM_MEMORY_HOST,       /* cuMemHostAlloc */
+    SIM_MEMORY_REGISTERED, /* cuMemHostRegister */
+    SIM_MEMORY_MANAGED,
+    SIM_MEMORY_CONSTANT /* of a module; not to be freed by the program */
+};
+
+struct sim_range {
+    uintptr_t base;
+    size_t bytes;
+    enum sim_memory_kind kind;
+    unsigned flags;
+    int device;
+    uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+    struct sim_context *ctx;
+    bool stream_ordered; /* of cuMemAllocAsync */
+    bool freeing;        /* cuMemFreeAsync was called */
+};
+
+/* NULL: out of memory. */
+struct sim_range *sim_memory_make(struct sim_context *ctx, enum sim_memory_kind kind, size_t bytes);
+void sim_memory_release(struct sim_range *range);
+void sim_memory_free_all_of(struct sim_context *ctx);
+struct sim_range *sim_memory_at(uintptr_t address);
+/* All of [at, at + bytes) in one live range, or NULL. */
+struct sim_range *sim_memory_holds(uintptr_t at, size_t bytes);
+/* The address is one of ours, whether allocated or freed. */
+bool sim_memory_is_ours(uintptr_t address);
+bool sim_memory_is_host(const struct sim_range *range);
+size_t sim_memory_used(int device);
+/* Bytes of cuMemAllocAsync whose free has not been asked for. */
+size_t sim_memory_stream_ordered(int device);
+
+/* ---- sim_arena.c: addresses ---- */
+enum sim_arena_name { SIM_ARENA_HOST = SIM_MAX_DEVICES, SIM_ARENAS };
+/* 0: no room. */
+uintptr_t sim_arena_take(int arena, size_t bytes);
+void sim_arena_give(int arena, uintptr_t at);
+bool sim_arena_holds(uintptr_t address);
+
+#endif

@@ -1,0 +1,241 @@
+/* tools/simcuda/sim_patch.c - changes to nodes of graphs and of execs.
+ * Called by  programs                   Calls  sim_graph.c
+ * Threads    bodies hold sim_lock
+ * Promise    the restrictions of DESIGN section 8: the source node must exist, the context stays,
+ *            attributes cannot be changed in an exec, copies stay one-dimensional
+ * Start at   patch()                                                                        */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/simcuda/sim_context.h"
+#include "tools/simcuda/sim_graph.h"
+#include "tools/simcuda/sim_memory.h"
+#include "tools/simcuda/sim_module.h"
+#include "tools/simcuda/sim_stream.h"
+
+static void free_program(struct sim_object *self)
+{
+    struct sim_program *p = (struct sim_program *)self;
+    for (size_t i = 0; i < p->n; i++) {
+        sim_unref(p->steps[i].work);
+        free(p->steps[i].children);
+    }
+    free(p->steps);
+}
+
+/* Launches in flight keep the program as it was. */
+static struct sim_program *own_program(struct sim_exec *e)
+{
+    struct sim_program *old = e->program;
+    if (old->object.refs == 1)
+        return old;
+    struct sim_program *p = sim_object_new(sizeof *p, 0, NULL, free_program);
+    p->n = old->n;
+    p->flags = old->flags;
+    p->steps = sim_new(p->n * sizeof *p->steps);
+    for (size_t i = 0; i < p->n; i++) {
+        struct sim_step *s = &p->steps[i];
+        *s = old->steps[i];
+        sim_ref(s->work);
+        s->children = sim_new(s->nchildren * sizeof *s->children);
+        memcpy(s->children, old->steps[i].children, s->nchildren * sizeof *s->children);
+    }
+    e->program = p;
+    sim_unref(old);
+    return p;
+}
+
+static struct sim_exec *exec_of(CUgraphExec handle, CUresult *out_ret)
+{
+    struct sim_exec *e = sim_handle_find(handle, SIM_EXEC);
+    *out_ret =
+        e ? CUDA_SUCCESS
+        : sim_handle_is_dead(handle, SIM_EXEC)
+            ? sim_misuse(CUDA_ERROR_INVALID_VALUE, "graph exec %p is destroyed", (void *)handle)
+            : CUDA_ERROR_INVALID_VALUE;
+    return e;
+}
+
+/* The step of the exec that was made of the node, or NULL. */
+static struct sim_step *step_of(struct sim_exec *e, const struct sim_node *node)
+{
+    for (size_t i = 0; i < e->program->n; i++)
+        if (e->program->steps[i].serial == node->serial)
+            return &own_program(e)->steps[i];
+    return NULL;
+}
+
+static CUresult find(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type,
+                     struct sim_exec **out_exec, struct sim_step **out)
+{
+    CUresult ret;
+    struct sim_exec *e = exec_of(exec, &ret);
+    struct sim_node *n = e ? sim_node_of(node, &ret) : NULL;
+    *out = n ? step_of(e, n) : NULL;
+    *out_exec = e;
+    if (!ret && (!*out || (*out)->type != type))
+        ret = CUDA_ERROR_INVALID_VALUE;
+    return ret;
+}
+
+/* Takes over `work`. */
+static void put(struct sim_exec *e, struct sim_step *s, struct sim_work *work)
+{
+    sim_unref(s->work);
+    s->work = work;
+    e->patched++;
+    sim_stats.patched_nodes++;
+}
+
+static CUresult patch_kernel(CUgraphExec exec, CUgraphNode node,
+                             const CUDA_KERNEL_NODE_PARAMS_v2 *p)
+{
+    struct sim_exec *e;
+    struct sim_step *s;
+    CUresult ret = find(exec, node, CU_GRAPH_NODE_TYPE_KERNEL, &e, &s);
+    if (ret)
+        return ret;
+    struct sim_work *w = sim_node_kernel(p, &ret);
+    if (!w)
+        return ret;
+    if (w->object.ctx != s->work->object.ctx) {
+        sim_unref(w);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    const struct sim_kernel_work *old = &s->work->kernel;
+    memcpy(w->kernel.attributes, old->attributes, sizeof old->attributes);
+    w->kernel.nattributes = old->nattributes;
+    w->kernel.priority = old->priority;
+    put(e, s, w);
+    return CUDA_SUCCESS;
+}
+
+SIM_API(cuGraphExecKernelNodeSetParams_v2, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *p), (exec, node, p))
+{
+    return p ? patch_kernel(exec, node, p) : CUDA_ERROR_INVALID_VALUE;
+}
+
+SIM_API(cuGraphExecKernelNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p), (exec, node, p))
+{
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUDA_KERNEL_NODE_PARAMS_v2 wide = sim_node_widen(p);
+    return patch_kernel(exec, node, &wide);
+}
+
+static bool is_line(const struct sim_copy_work *c)
+{
+    return c->height == 1 && c->depth == 1;
+}
+
+static int memory_type(uintptr_t at)
+{
+    struct sim_range *r = sim_memory_at(at);
+    return r ? (int)r->kind : -1;
+}
+
+SIM_API(cuGraphExecMemcpyNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx),
+        (exec, node, p, ctx))
+{
+    struct sim_exec *e;
+    struct sim_step *s;
+    CUresult ret = find(exec, node, CU_GRAPH_NODE_TYPE_MEMCPY, &e, &s);
+    if (ret || !p)
+        return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+    struct sim_work *w = sim_node_memcpy(p, ctx, &ret);
+    if (!w)
+        return ret;
+    const struct sim_copy_work *was = &s->work->copy, *is = &w->copy;
+    if (!is_line(was) || !is_line(is) || w->object.ctx != s->work->object.ctx ||
+        memory_type(was->dst) != memory_type(is->dst) ||
+        memory_type(was->src) != memory_type(is->src)) {
+        sim_unref(w);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    put(e, s, w);
+    return CUDA_SUCCESS;
+}
+
+SIM_API(cuGraphExecMemsetNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx),
+        (exec, node, p, ctx))
+{
+    struct sim_exec *e;
+    struct sim_step *s;
+    CUresult ret = find(exec, node, CU_GRAPH_NODE_TYPE_MEMSET, &e, &s);
+    if (ret || !p)
+        return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+    struct sim_work *w = sim_node_memset(p, ctx, &ret);
+    if (!w)
+        return ret;
+    const struct sim_set_work *was = &s->work->set, *is = &w->set;
+    bool same_shape = was->width == is->width && was->height == is->height &&
+                      was->element == is->element && was->pitch == is->pitch;
+    if (w->object.ctx != s->work->object.ctx ||
+        (!same_shape && (was->height > 1 || is->height > 1)) ||
+        memory_type(was->dst) != memory_type(is->dst)) {
+        sim_unref(w);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    put(e, s, w);
+    return CUDA_SUCCESS;
+}
+
+static CUresult patch_event(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, CUevent event)
+{
+    struct sim_exec *e;
+    struct sim_step *s;
+    CUresult ret = find(exec, node, type, &e, &s);
+    struct sim_event *ev = ret ? NULL : sim_event_of(event, &ret);
+    if (!ev)
+        return ret;
+    struct sim_work *w = sim_work_new(s->work->kind, ev->object.ctx);
+    w->event.event = sim_ref(ev);
+    put(e, s, w);
+    return CUDA_SUCCESS;
+}
+
+SIM_API(cuGraphExecEventRecordNodeSetEvent, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
+{
+    return patch_event(exec, node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+SIM_API(cuGraphExecEventWaitNodeSetEvent, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
+{
+    return patch_event(exec, node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+SIM_API(cuGraphNodeSetEnabled, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, unsigned enabled), (exec, node, enabled))
+{
+    CUresult ret;
+    struct sim_exec *e = exec_of(exec, &ret);
+    struct sim_node *n = e ? sim_node_of(node, &ret) : NULL;
+    struct sim_step *s = n ? step_of(e, n) : NULL;
+    if (ret || !s)
+        return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+    if (s->type != CU_GRAPH_NODE_TYPE_KERNEL && s->type != CU_GRAPH_NODE_TYPE_MEMCPY &&
+        s->type != CU_GRAPH_NODE_TYPE_MEMSET)
+        return CUDA_ERROR_INVALID_VALUE;
+    s->disabled = !enabled;
+    return CUDA_SUCCESS;
+}
+
+SIM_API(cuGraphNodeGetEnabled, SIM_NS_GETTER, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, unsigned *out), (exec, node, out))
+{
+    CUresult ret;
+    struct sim_exec *e = exec_of(exec, &ret);
+    struct sim_node *n = e ? sim_node_of(node, &ret) : NULL;
+    struct sim_step *s = n ? step_of(e, n) : NULL;
+    if (ret || !s || !out)
+        return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+    *out = !s->disabled;
+    return CUDA_SUCCESS;
+}

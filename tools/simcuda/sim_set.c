@@ -1,0 +1,118 @@
+/* tools/simcuda/sim_set.c - memsets, prefetches and advice.
+ * Called by  programs; sim_graph.c      Calls  sim_op.c, sim_memory.c
+ * Threads    bodies hold sim_lock
+ * Promise    a memset of device memory does not wait; of pinned host memory it does
+ * Start at   set()                                                                          */
+#define _GNU_SOURCE
+#include "tools/simcuda/sim_capture.h"
+#include "tools/simcuda/sim_context.h"
+#include "tools/simcuda/sim_copy.h"
+#include "tools/simcuda/sim_memory.h"
+#include "tools/simcuda/sim_stream.h"
+
+struct sim_work *sim_set_make(struct sim_context *ctx, const struct sim_set_work *want,
+                              CUresult *out_ret)
+{
+    size_t row = want->width * want->element;
+    size_t all = (want->height - 1) * want->pitch + row;
+    *out_ret = CUDA_SUCCESS;
+    if (!want->width || !want->height || want->dst % want->element ||
+        (want->height > 1 && want->pitch < row))
+        *out_ret = CUDA_ERROR_INVALID_VALUE;
+    else if (!sim_memory_holds(want->dst, all))
+        *out_ret = sim_memory_is_ours(want->dst) && !sim_memory_at(want->dst)
+                       ? sim_misuse(CUDA_ERROR_INVALID_VALUE, "%#llx is freed memory",
+                                    (unsigned long long)want->dst)
+                       : CUDA_ERROR_INVALID_VALUE;
+    if (*out_ret)
+        return NULL;
+    struct sim_work *w = sim_work_new(SIM_WORK_SET, ctx);
+    w->set = *want;
+    return w;
+}
+
+static CUresult set(uintptr_t dst, size_t pitch, uint32_t value, unsigned element, size_t width,
+                    size_t height, CUstream stream, bool async)
+{
+    CUresult ret;
+    struct sim_stream *s = sim_stream_for_work(stream, &ret);
+    if (!s)
+        return ret;
+    if (!async && s->capture)
+        return sim_capture_break(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    if (!width || !height)
+        return CUDA_SUCCESS;
+    const struct sim_set_work want = {dst, value, element, width, height, pitch};
+    struct sim_work *w = sim_set_make(s->object.ctx, &want, &ret);
+    if (!w)
+        return ret;
+    struct sim_context *ctx = s->object.ctx;
+    const struct sim_range *r = sim_memory_at(dst);
+    const bool on_host = sim_memory_is_host(r);
+    struct sim_op *op;
+    ret = sim_enqueue(s, w, &op);
+    if (!op)
+        return ret;
+    if (!async && on_host)
+        sim_op_wait(op);
+    sim_unref(op);
+    return ctx->sticky;
+}
+
+#define SETS(bits, type)                                                                           \
+    SIM_API_PTDS(cuMemsetD##bits##_v2, SIM_NS_MEMSET, SIM_CTX | SIM_UNSAFE,                        \
+                 (CUdeviceptr at, type value, size_t n), (at, value, n))                           \
+    {                                                                                              \
+        return set(at, 0, value, bits / 8, n, 1, NULL, false);                                     \
+    }                                                                                              \
+    SIM_API_PTSZ(cuMemsetD##bits##Async, SIM_NS_MEMSET, SIM_CTX,                                   \
+                 (CUdeviceptr at, type value, size_t n, CUstream stream), (at, value, n, stream))  \
+    {                                                                                              \
+        return set(at, 0, value, bits / 8, n, 1, stream, true);                                    \
+    }                                                                                              \
+    SIM_API_PTDS(cuMemsetD2D##bits##_v2, SIM_NS_MEMSET, SIM_CTX | SIM_UNSAFE,                      \
+                 (CUdeviceptr at, size_t pitch, type value, size_t width, size_t height),          \
+                 (at, pitch, value, width, height))                                                \
+    {                                                                                              \
+        return set(at, pitch, value, bits / 8, width, height, NULL, false);                        \
+    }                                                                                              \
+    SIM_API_PTSZ(                                                                                  \
+        cuMemsetD2D##bits##Async, SIM_NS_MEMSET, SIM_CTX,                                          \
+        (CUdeviceptr at, size_t pitch, type value, size_t width, size_t height, CUstream stream),  \
+        (at, pitch, value, width, height, stream))                                                 \
+    {                                                                                              \
+        return set(at, pitch, value, bits / 8, width, height, stream, true);                       \
+    }
+
+SETS(8, unsigned char)
+SETS(16, unsigned short)
+SETS(32, unsigned int)
+
+SIM_API_PTSZ(cuMemPrefetchAsync_v2, SIM_NS_COPY, SIM_CTX,
+             (CUdeviceptr at, size_t bytes, CUmemLocation where, unsigned flags, CUstream stream),
+             (at, bytes, where, flags, stream))
+{
+    CUresult ret;
+    (void)where;
+    struct sim_stream *s = sim_stream_for_work(stream, &ret);
+    if (!s)
+        return ret;
+    const struct sim_range *r = sim_memory_holds(at, bytes);
+    if (flags || !r || r->kind != SIM_MEMORY_MANAGED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (s->capture)
+        return sim_capture_break(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    struct sim_work *w = sim_work_new(SIM_WORK_PREFETCH, s->object.ctx);
+    w->memory.at = at;
+    w->memory.bytes = bytes;
+    return sim_enqueue(s, w, NULL);
+}
+
+SIM_API(cuMemAdvise_v2, SIM_NS_SMALL, SIM_CTX,
+        (CUdeviceptr at, size_t bytes, CUmem_advise advice, CUmemLocation where),
+        (at, bytes, advice, where))
+{
+    (void)advice, (void)where;
+    const struct sim_range *r = sim_memory_holds(at, bytes);
+    return r && r->kind == SIM_MEMORY_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
