@@ -138,18 +138,19 @@ Run run(const std::vector<std::string> &argv, const std::map<std::string, std::s
 
 std::string runfile(const std::string &path)
 {
-    if (exists(path))
-        return path[0] == '/' ? path : std::filesystem::absolute(path).string();
-    const char *root = getenv("TEST_SRCDIR");
-    if (root && exists(std::string(root) + "/autograph/" + path))
-        return std::string(root) + "/autograph/" + path;
+    // The source tree has folders of the same names, so the working directory comes last.
+    std::vector<std::string> roots;
+    if (const char *root = getenv("TEST_SRCDIR"))
+        roots.push_back(std::string(root) + "/autograph/");
     char self[4096];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0)
-        return path;
-    self[n] = '\0';
-    std::string beside = std::string(self) + ".runfiles/autograph/" + path;
-    return exists(beside) ? beside : path;
+    if (n > 0)
+        roots.push_back(std::string(self, static_cast<size_t>(n)) + ".runfiles/autograph/");
+    if (!path.empty() && path[0] != '/')
+        for (const std::string &root : roots)
+            if (exists(root + path))
+                return root + path;
+    return std::filesystem::absolute(path).string();
 }
 
 std::string preload(const std::string &library)
