@@ -31,6 +31,29 @@ TEST(Break, AtTheSameOpEachIterationBecomesAnEnd)
     EXPECT_EQ(v.use, AG_USE_REPLAY) << "the end comes by itself, before the break";
 }
 
+TEST(Break, RegularInsideOfAGrowingSegmentEndsItTheNextTime)
+{
+    Player p;
+    auto stretch = [&](bool breaks) {
+        std::vector<uint32_t> ends;
+        for (uint32_t sig : Body(60)) {
+            if (p.Op(sig).cut)
+                ends.push_back(sig);
+            if (sig == 20 && breaks)
+                p.Drain(AG_DRAIN_BREAK);
+        }
+        p.Drain(AG_DRAIN_SYNC);
+        return ends;
+    };
+    EXPECT_EQ(stretch(false), (std::vector<uint32_t>{4, 12, 28, 60}));
+    for (int i = 0; i < 6; i++)
+        stretch(true);
+    EXPECT_EQ(stretch(false), (std::vector<uint32_t>{4, 12, 20, 36}));
+    p.Mark();
+    stretch(true);
+    EXPECT_EQ(p.Share(), 1.0);
+}
+
 TEST(Break, SeveralRegularOnesAnIterationAreLearnedTogether)
 {
     Player p;

@@ -83,6 +83,17 @@ TEST_F(Budget, AfterTheProgramMovedOnNewGraphsGetIn)
     EXPECT_LE(refused, 8);
 }
 
+TEST_F(Budget, TheNewestIsNoVictimThoughNothingWasUsedSince)
+{
+    uint32_t first = Admit(500), second = Admit(500);
+    ag_budget_release(b, first);
+    uint32_t entry = 0;
+    for (int i = 0; i < 20 && !entry; i++)
+        entry = Admit(900);
+    EXPECT_EQ(entry, first) << "the number is used again";
+    EXPECT_EQ(victims, std::vector<uint32_t>{second});
+}
+
 TEST_F(Budget, ALargeNewcomerDisplacesSeveralOnlyWhenAllAreStale)
 {
     uint32_t a = Admit(300), c = Admit(300), d = Admit(300);

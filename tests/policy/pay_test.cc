@@ -152,6 +152,33 @@ TEST(Pay, ManySequencesInTurnAreBuiltAsTheyEarnIt)
     EXPECT_GT(p.Share(), 0.9);
 }
 
+TEST(Pay, AGoodWindowRestoresPatienceAndShortensTheNextPause)
+{
+    ag_pay y;
+    ag_pay_init(&y);
+    auto window = [&](bool known, bool replayed) {
+        ag_pay_segment(&y, AG_PAY_WINDOW, known, replayed);
+        return y.aside_left;
+    };
+    for (int i = 0; i < 100; i++) {
+        EXPECT_EQ(window(false, false), 0u);
+        EXPECT_EQ(window(false, true), 0u);
+    }
+    EXPECT_EQ(y.patience, AG_PAY_PATIENCE);
+    while (!window(false, false))
+        ;
+    EXPECT_EQ(y.aside_left, AG_PAY_ASIDE_FIRST);
+    EXPECT_TRUE(ag_pay_pass(&y, AG_PAY_ASIDE_FIRST));
+    while (!window(false, false))
+        ;
+    EXPECT_EQ(y.aside_left, 2 * AG_PAY_ASIDE_FIRST);
+    ag_pay_pass(&y, y.aside_left);
+    window(true, true);
+    while (!window(false, false))
+        ;
+    EXPECT_EQ(y.aside_left, AG_PAY_ASIDE_FIRST);
+}
+
 TEST(Pay, ChecksEachInvariant)
 {
     const char *why = nullptr;
