@@ -5,7 +5,7 @@
  *            (cg_axpy, cg_xpay), as the program chooses                              */
 #include "kernels/device.h"
 
-#define CG_BLOCK 256
+#define CG_BLOCK 64
 
 extern "C" __global__ void cg_apply(double *q, const double *p, int nx, int ny)
 {

@@ -2,7 +2,7 @@
  * Used by    every kernels/X.cu: nvcc makes the module image, gcc makes the host build for simcuda
  * Threads    device code; on the host one kernel runs on one thread (host.cc), barriers included
  * Promise    a kernel written with these names means the same in both builds
- * Start at   AG_DYNAMIC_SHARED. Kernels are extern "C"; register.awk finds them by their __global__ */
+ * Start at   AG_DYNAMIC_SHARED. Kernels are extern "C"; register.awk finds their __global__     */
 #pragma once
 #ifdef __CUDACC__
 

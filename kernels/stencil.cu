@@ -4,7 +4,7 @@
  * Start at   stencil_step()                                                    */
 #include "kernels/device.h"
 
-#define STENCIL_BLOCK 256
+#define STENCIL_BLOCK 64
 
 extern "C" __global__ void stencil_step(float *out, const float *in, int nx, int ny)
 {

@@ -1,4 +1,4 @@
-/* tools/simcuda/sim_call.c - prologue and epilogue of every entry point; start and end of the process.
+/* tools/simcuda/sim_call.c - prologue and epilogue of every entry point; start and end.
  * Called by  the exports (SIM_API)      Calls  sim_fault.c, sim_log.c, sim_context.c, sim_capture.c
  * Threads    takes sim_lock in begin, gives it back in end
  * Promise    after fork() the child of a process that used the driver gets NOT_INITIALIZED, at once

@@ -114,7 +114,7 @@ SIM_API_PTSZ(cuStreamWaitEvent, SIM_NS_WAIT_EVENT, SIM_CTX,
     return CUDA_SUCCESS;
 }
 
-SIM_API(cuEventQuery, SIM_NS_QUERY, SIM_CTX | SIM_UNSAFE, (CUevent handle), (handle))
+SIM_API(cuEventQuery, SIM_NS_QUERY, SIM_CTX, (CUevent handle), (handle))
 {
     CUresult ret;
     struct sim_event *e = sim_event_of(handle, &ret);
@@ -122,10 +122,13 @@ SIM_API(cuEventQuery, SIM_NS_QUERY, SIM_CTX | SIM_UNSAFE, (CUevent handle), (han
         return ret;
     if (e->capture)
         return sim_capture_break(e->capture, CUDA_ERROR_CAPTURED_EVENT);
+    ret = sim_capture_forbids_unsafe();
+    if (ret)
+        return ret;
     return e->record && !e->record->done ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 
-SIM_API(cuEventSynchronize, SIM_NS_SYNC, SIM_CTX | SIM_UNSAFE, (CUevent handle), (handle))
+SIM_API(cuEventSynchronize, SIM_NS_SYNC, SIM_CTX, (CUevent handle), (handle))
 {
     CUresult ret;
     struct sim_event *e = sim_event_of(handle, &ret);
@@ -133,6 +136,9 @@ SIM_API(cuEventSynchronize, SIM_NS_SYNC, SIM_CTX | SIM_UNSAFE, (CUevent handle),
         return ret;
     if (e->capture)
         return sim_capture_break(e->capture, CUDA_ERROR_CAPTURED_EVENT);
+    ret = sim_capture_forbids_unsafe();
+    if (ret)
+        return ret;
     if (!e->record)
         return CUDA_SUCCESS;
     struct sim_op *op = sim_ref(e->record);

@@ -58,7 +58,7 @@ static bool has_cycle(const struct sim_program *p)
     return seen != p->n;
 }
 
-static struct sim_program *compile(const struct sim_graph *g, unsigned flags)
+struct sim_program *sim_program_of_graph(const struct sim_graph *g, unsigned flags)
 {
     struct sim_program *p = sim_object_new(sizeof *p, 0, NULL, free_program);
     p->n = g->n;
@@ -83,6 +83,28 @@ static struct sim_program *compile(const struct sim_graph *g, unsigned flags)
     return p;
 }
 
+/* Launches in flight keep the program as it was. */
+struct sim_program *sim_exec_own_program(struct sim_exec *e)
+{
+    struct sim_program *old = e->program;
+    if (old->object.refs == 1)
+        return old;
+    struct sim_program *p = sim_object_new(sizeof *p, 0, NULL, free_program);
+    p->n = old->n;
+    p->flags = old->flags;
+    p->steps = sim_new(p->n * sizeof *p->steps);
+    for (size_t i = 0; i < p->n; i++) {
+        struct sim_step *s = &p->steps[i];
+        *s = old->steps[i];
+        sim_ref(s->work);
+        s->children = sim_new(s->nchildren * sizeof *s->children);
+        memcpy(s->children, old->steps[i].children, s->nchildren * sizeof *s->children);
+    }
+    e->program = p;
+    sim_unref(old);
+    return p;
+}
+
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
     CUresult ret;
@@ -92,7 +114,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
                                      CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (!out || !g || flags & ~known)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sim_program *p = compile(g, (unsigned)flags);
+    struct sim_program *p = sim_program_of_graph(g, (unsigned)flags);
     if (has_cycle(p)) {
         sim_unref(p);
         return CUDA_ERROR_INVALID_VALUE;
@@ -135,7 +157,7 @@ SIM_API_PTSZ(cuGraphInstantiateWithParams, SIM_NS_CREATE, SIM_CTX,
     return ret;
 }
 
-static struct sim_exec *exec_of(CUgraphExec handle, CUresult *out_ret)
+struct sim_exec *sim_exec_of(CUgraphExec handle, CUresult *out_ret)
 {
     struct sim_exec *e = sim_handle_find(handle, SIM_EXEC);
     *out_ret =
@@ -149,7 +171,7 @@ static struct sim_exec *exec_of(CUgraphExec handle, CUresult *out_ret)
 SIM_API(cuGraphExecDestroy, SIM_NS_CREATE, SIM_INIT, (CUgraphExec handle), (handle))
 {
     CUresult ret;
-    struct sim_exec *e = exec_of(handle, &ret);
+    struct sim_exec *e = sim_exec_of(handle, &ret);
     if (e)
         sim_handle_drop(e); /* a launch in flight keeps the program */
     return ret;
@@ -159,7 +181,7 @@ SIM_API(cuGraphExecGetFlags, SIM_NS_GETTER, SIM_INIT, (CUgraphExec handle, cuuin
         (handle, out))
 {
     CUresult ret;
-    struct sim_exec *e = exec_of(handle, &ret);
+    struct sim_exec *e = sim_exec_of(handle, &ret);
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (e)
@@ -171,7 +193,7 @@ SIM_API_PTSZ(cuGraphUpload, SIM_NS_CREATE, SIM_CTX, (CUgraphExec handle, CUstrea
              (handle, stream))
 {
     CUresult ret;
-    struct sim_exec *e = exec_of(handle, &ret);
+    struct sim_exec *e = sim_exec_of(handle, &ret);
     struct sim_stream *s = e ? sim_stream_for_work(stream, &ret) : NULL;
     if (s && !e->uploaded)
         sim_clock_spend(SIM_NS_UPLOAD_NODE * e->program->n);
@@ -204,7 +226,7 @@ static uint64_t launch_cost(const struct sim_exec *e)
     return ns + (roots > 1 ? (roots - 1) * SIM_NS_GRAPH_BRANCH : 0);
 }
 
-/* Event nodes: what they record exists from the launch on, what they wait for is what is recorded now. */
+/* Event nodes: what they record exists from the launch on, what they wait for is recorded now. */
 static void bind_events(struct sim_work *w)
 {
     struct sim_program *p = w->graph.program;
@@ -236,7 +258,7 @@ SIM_API_PTSZ(cuGraphLaunch, SIM_NS_GRAPH_LAUNCH, SIM_CTX, (CUgraphExec handle, C
              (handle, stream))
 {
     CUresult ret;
-    struct sim_exec *e = exec_of(handle, &ret);
+    struct sim_exec *e = sim_exec_of(handle, &ret);
     struct sim_stream *s = e ? sim_stream_for_work(stream, &ret) : NULL;
     if (!s)
         return ret;

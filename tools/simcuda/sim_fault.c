@@ -1,4 +1,4 @@
-/* tools/simcuda/sim_fault.c - failures on demand, and the caller's undefined behaviour made visible.
+/* tools/simcuda/sim_fault.c - failures on demand, and undefined behaviour made visible.
  * Called by  sim_call.c (rules), every sim_*.c (misuse)      Calls  libc
  * Threads    caller holds sim_lock
  * Promise    a rule fires exactly once, at the n-th call since the process started

@@ -283,7 +283,7 @@ SIM_API(cuGraphAddEmptyNode, SIM_NS_ADD_NODE, SIM_INIT,
     return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, CUDA_SUCCESS);
 }
 
-static struct sim_work *host_work(const CUDA_HOST_NODE_PARAMS *p, CUresult *out_ret)
+struct sim_work *sim_node_host(const CUDA_HOST_NODE_PARAMS *p, CUresult *out_ret)
 {
     *out_ret = p && p->fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (*out_ret)
@@ -300,11 +300,11 @@ SIM_API(cuGraphAddHostNode, SIM_NS_ADD_NODE, SIM_INIT,
         (out, graph, deps, n, p))
 {
     CUresult ret;
-    struct sim_work *w = host_work(p, &ret);
+    struct sim_work *w = sim_node_host(p, &ret);
     return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_HOST, w, ret);
 }
 
-static struct sim_work *event_work(enum sim_work_kind kind, CUevent event, CUresult *out_ret)
+struct sim_work *sim_node_event(enum sim_work_kind kind, CUevent event, CUresult *out_ret)
 {
     struct sim_event *e = sim_event_of(event, out_ret);
     if (!e)
@@ -319,7 +319,7 @@ SIM_API(cuGraphAddEventRecordNode, SIM_NS_ADD_NODE, SIM_INIT,
         (out, graph, deps, n, event))
 {
     CUresult ret;
-    struct sim_work *w = event_work(SIM_WORK_RECORD, event, &ret);
+    struct sim_work *w = sim_node_event(SIM_WORK_RECORD, event, &ret);
     return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_EVENT_RECORD, w, ret);
 }
 
@@ -328,11 +328,11 @@ SIM_API(cuGraphAddEventWaitNode, SIM_NS_ADD_NODE, SIM_INIT,
         (out, graph, deps, n, event))
 {
     CUresult ret;
-    struct sim_work *w = event_work(SIM_WORK_WAIT, event, &ret);
+    struct sim_work *w = sim_node_event(SIM_WORK_WAIT, event, &ret);
     return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_WAIT_EVENT, w, ret);
 }
 
-static struct sim_work *work_of(const CUgraphNodeParams *p, CUresult *out_ret)
+struct sim_work *sim_node_any(const CUgraphNodeParams *p, CUresult *out_ret)
 {
     switch (p->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
@@ -353,12 +353,12 @@ static struct sim_work *work_of(const CUgraphNodeParams *p, CUresult *out_ret)
     }
     case CU_GRAPH_NODE_TYPE_HOST: {
         CUDA_HOST_NODE_PARAMS host = {p->host.fn, p->host.userData};
-        return host_work(&host, out_ret);
+        return sim_node_host(&host, out_ret);
     }
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-        return event_work(SIM_WORK_RECORD, p->eventRecord.event, out_ret);
+        return sim_node_event(SIM_WORK_RECORD, p->eventRecord.event, out_ret);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        return event_work(SIM_WORK_WAIT, p->eventWait.event, out_ret);
+        return sim_node_event(SIM_WORK_WAIT, p->eventWait.event, out_ret);
     case CU_GRAPH_NODE_TYPE_EMPTY:
         *out_ret = CUDA_SUCCESS;
         return NULL;
@@ -374,7 +374,7 @@ SIM_API(cuGraphAddNode_v2, SIM_NS_ADD_NODE, SIM_INIT,
         (out, graph, deps, edges, n, p))
 {
     CUresult ret = CUDA_ERROR_INVALID_VALUE;
-    struct sim_work *w = p ? work_of(p, &ret) : NULL;
+    struct sim_work *w = p ? sim_node_any(p, &ret) : NULL;
     return add(out, graph, deps, edges, n, p ? p->type : 0, w, ret);
 }
 
@@ -383,7 +383,7 @@ SIM_API(cuGraphAddNode, SIM_NS_ADD_NODE, SIM_INIT,
         (out, graph, deps, n, p))
 {
     CUresult ret = CUDA_ERROR_INVALID_VALUE;
-    struct sim_work *w = p ? work_of(p, &ret) : NULL;
+    struct sim_work *w = p ? sim_node_any(p, &ret) : NULL;
     return add(out, graph, deps, NULL, n, p ? p->type : 0, w, ret);
 }
 

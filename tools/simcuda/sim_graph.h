@@ -62,7 +62,7 @@ struct sim_graph *sim_graph_of(CUgraph handle, CUresult *out_ret);
 struct sim_node *sim_node_of(CUgraphNode handle, CUresult *out_ret);
 CUresult sim_nodes_of(struct sim_graph *graph, const CUgraphNode *handles, size_t n,
                       struct sim_node ***out);
-/* Work for what the public structures describe; NULL with *out_ret. `near` gives the default context. */
+/* Work for what the public structures describe; NULL with *out_ret. */
 struct sim_work *sim_node_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUresult *out_ret);
 struct sim_work *sim_node_memset(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx,
                                  CUresult *out_ret);
@@ -70,7 +70,15 @@ struct sim_work *sim_node_memcpy(const CUDA_MEMCPY3D *p, CUcontext ctx, CUresult
 CUgraphNodeType sim_node_type(const struct sim_work *work);
 CUDA_KERNEL_NODE_PARAMS_v2 sim_node_widen(const CUDA_KERNEL_NODE_PARAMS_v1 *p);
 
+struct sim_work *sim_node_any(const CUgraphNodeParams *p, CUresult *out_ret);
+struct sim_work *sim_node_host(const CUDA_HOST_NODE_PARAMS *p, CUresult *out_ret);
+struct sim_work *sim_node_event(enum sim_work_kind kind, CUevent event, CUresult *out_ret);
+
 /* ---- sim_exec.c ---- */
+struct sim_program *sim_program_of_graph(const struct sim_graph *graph, unsigned flags);
+/* The exec's program, no longer shared with launches in flight. */
+struct sim_program *sim_exec_own_program(struct sim_exec *exec);
+struct sim_exec *sim_exec_of(CUgraphExec handle, CUresult *out_ret);
 uint64_t sim_program_run(struct sim_work *work, struct sim_op *op, uint64_t start_ns);
 void sim_program_skip(struct sim_work *work, struct sim_op *op);
 void sim_program_free_ops(struct sim_work *work);

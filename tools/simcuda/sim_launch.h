@@ -1,4 +1,4 @@
-/* tools/simcuda/sim_launch.h - a launch checked at once and packed, for streams and graph nodes alike.
+/* tools/simcuda/sim_launch.h - a launch checked at once and packed, for streams and nodes alike.
  * Called by  sim_graph.c, sim_exec.c    Calls  sim_launch.c
  * Threads    caller holds sim_lock
  * Promise    nothing of the caller's memory is read after the call

@@ -1,4 +1,4 @@
-/* tools/simcuda/sim_module.c - modules and libraries: images bound to the host build of their kernels.
+/* tools/simcuda/sim_module.c - modules and libraries: images bound to host-built kernels.
  * Called by  programs                   Calls  sim_image.c, kernels/host.cc, sim_memory.c
  * Threads    bodies hold sim_lock
  * Promise    an image with a kernel that has no host build is refused at load, by name

@@ -14,55 +14,12 @@
 #include "tools/simcuda/sim_module.h"
 #include "tools/simcuda/sim_stream.h"
 
-static void free_program(struct sim_object *self)
-{
-    struct sim_program *p = (struct sim_program *)self;
-    for (size_t i = 0; i < p->n; i++) {
-        sim_unref(p->steps[i].work);
-        free(p->steps[i].children);
-    }
-    free(p->steps);
-}
-
-/* Launches in flight keep the program as it was. */
-static struct sim_program *own_program(struct sim_exec *e)
-{
-    struct sim_program *old = e->program;
-    if (old->object.refs == 1)
-        return old;
-    struct sim_program *p = sim_object_new(sizeof *p, 0, NULL, free_program);
-    p->n = old->n;
-    p->flags = old->flags;
-    p->steps = sim_new(p->n * sizeof *p->steps);
-    for (size_t i = 0; i < p->n; i++) {
-        struct sim_step *s = &p->steps[i];
-        *s = old->steps[i];
-        sim_ref(s->work);
-        s->children = sim_new(s->nchildren * sizeof *s->children);
-        memcpy(s->children, old->steps[i].children, s->nchildren * sizeof *s->children);
-    }
-    e->program = p;
-    sim_unref(old);
-    return p;
-}
-
-static struct sim_exec *exec_of(CUgraphExec handle, CUresult *out_ret)
-{
-    struct sim_exec *e = sim_handle_find(handle, SIM_EXEC);
-    *out_ret =
-        e ? CUDA_SUCCESS
-        : sim_handle_is_dead(handle, SIM_EXEC)
-            ? sim_misuse(CUDA_ERROR_INVALID_VALUE, "graph exec %p is destroyed", (void *)handle)
-            : CUDA_ERROR_INVALID_VALUE;
-    return e;
-}
-
 /* The step of the exec that was made of the node, or NULL. */
 static struct sim_step *step_of(struct sim_exec *e, const struct sim_node *node)
 {
     for (size_t i = 0; i < e->program->n; i++)
         if (e->program->steps[i].serial == node->serial)
-            return &own_program(e)->steps[i];
+            return &sim_exec_own_program(e)->steps[i];
     return NULL;
 }
 
@@ -70,7 +27,7 @@ static CUresult find(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type,
                      struct sim_exec **out_exec, struct sim_step **out)
 {
     CUresult ret;
-    struct sim_exec *e = exec_of(exec, &ret);
+    struct sim_exec *e = sim_exec_of(exec, &ret);
     struct sim_node *n = e ? sim_node_of(node, &ret) : NULL;
     *out = n ? step_of(e, n) : NULL;
     *out_exec = e;
@@ -215,7 +172,7 @@ SIM_API(cuGraphNodeSetEnabled, SIM_NS_SET_PARAMS, SIM_INIT,
         (CUgraphExec exec, CUgraphNode node, unsigned enabled), (exec, node, enabled))
 {
     CUresult ret;
-    struct sim_exec *e = exec_of(exec, &ret);
+    struct sim_exec *e = sim_exec_of(exec, &ret);
     struct sim_node *n = e ? sim_node_of(node, &ret) : NULL;
     struct sim_step *s = n ? step_of(e, n) : NULL;
     if (ret || !s)
@@ -231,7 +188,7 @@ SIM_API(cuGraphNodeGetEnabled, SIM_NS_GETTER, SIM_INIT,
         (CUgraphExec exec, CUgraphNode node, unsigned *out), (exec, node, out))
 {
     CUresult ret;
-    struct sim_exec *e = exec_of(exec, &ret);
+    struct sim_exec *e = sim_exec_of(exec, &ret);
     struct sim_node *n = e ? sim_node_of(node, &ret) : NULL;
     struct sim_step *s = n ? step_of(e, n) : NULL;
     if (ret || !s || !out)
