@@ -246,10 +246,31 @@ static struct decision unrecorded(struct ag_oplog *log, enum ag_refusal why)
     return (struct decision){.send = true, .why = why};
 }
 
+#define CONTENT_BYTES                                                                              \
+    64 /* enough to tell the launches of a loop apart; hashing 4 KB would cost more than it finds */
+
+/* A number for the arguments of the op about to be recorded. */
+static uint32_t content(const unsigned char *args, uint32_t bytes)
+{
+    uint64_t hash = bytes;
+    if (bytes > CONTENT_BYTES)
+        bytes = CONTENT_BYTES;
+    for (; bytes >= 8; bytes -= 8, args += 8) {
+        uint64_t word;
+        memcpy(&word, args, 8);
+        hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    for (; bytes; bytes--)
+        hash = (hash ^ *args++) * 0x100000001B3u;
+    return (uint32_t)(hash ^ hash >> 32);
+}
+
 static struct decision record(struct ag_oplog *log, struct ag_stream *s, struct ag_sig *sig)
 {
     if (!log->n && !ag_liveness_ready(log->cap->liveness))
         ag_policy_spoil(s->policy);
+    ag_policy_content(s->policy, content(log->args + log->ops[log->n].args, sig->func->bytes));
     const struct ag_verdict v = ag_policy_op(s->policy, sig->id);
     const bool held_before = log->sent < log->n;
     if (v.hold) {

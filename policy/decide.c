@@ -18,7 +18,8 @@
  *             Once no anchor was met for as long, ends are also put where the window's hash has its
  *             top bits zero: the same places in every pass of a loop of any length. This stays so:
  *             switching back would move ends that are learned, and it costs but one launch in
- *             max_segment ops.
+ *             max_segment ops. Where the caller tells contents, a window recurs only if they do
+ *             too, unless they are found not to (judge_contents).
  * Both leave tails too short for a graph. After one, the end by count before it moves: in the
  * growing phase it is left out (`skip`), at max_segment a node min_graph ops earlier becomes one
  * (`end`).
@@ -40,6 +41,8 @@
 #define BREAK_SPAN 64u
 #define MOST_BREAKS 63u
 #define MOST_SEEN 65535u
+#define CONTENT_TRIES 4u
+#define MOST_TURNS 3u
 
 enum end { END_RULE, END_DRAIN, END_BREAK };
 
@@ -114,13 +117,43 @@ static inline uint64_t roll(uint64_t window, uint32_t sig)
     return (window << 8) + (mixed ^ mixed >> 32);
 }
 
+void ag_policy_content(struct ag_policy *p, uint32_t content)
+{
+    p->bytes = roll(p->bytes, content);
+}
+
 /* From recur_at on: whether this is a place to end at. */
 static inline bool recurs(const struct ag_policy *p)
 {
-    if (p->window == p->anchor)
+    if (p->window == p->anchor && (p->loose || p->bytes == p->anchor_bytes))
         return true;
     return p->run >= p->limits.min_segment &&
-           (p->window == p->prev || (p->lost && p->window >> p->hash_shift == 0));
+           ((p->window == p->prev && (p->loose || p->bytes == p->prev_bytes)) ||
+            (p->lost && p->window >> p->hash_shift == 0));
+}
+
+/* Would it be one if contents did not matter? */
+static inline bool nearly_recurs(const struct ag_policy *p)
+{
+    return p->run >= p->limits.min_segment && (p->window == p->anchor || p->window == p->prev);
+}
+
+/* Whether contents recur at all is found out: `misses` counts segments that ran to max_segment past places that only
+ * differ in contents; then places are known loosely. `matches` counts loose ends whose contents were the anchor's all
+ * the same; then strictly again. After MOST_TURNS changes of mind it stays as it is. */
+static void judge_contents(struct ag_policy *p, enum before why)
+{
+    if (p->turns >= MOST_TURNS)
+        return;
+    if (p->loose)
+        p->matches += p->window == p->anchor && p->bytes == p->anchor_bytes;
+    else
+        p->misses = why != BEFORE_LENGTH ? 0 : p->misses + (p->near != 0);
+    if (p->loose ? p->matches >= CONTENT_TRIES : p->misses >= CONTENT_TRIES) {
+        p->loose = !p->loose;
+        p->misses = p->matches = 0;
+        p->turns++;
+    }
 }
 
 static inline bool ready(const struct ag_node *n)
@@ -226,6 +259,7 @@ static void choose_anchor(struct ag_policy *p, bool drain)
         p->settled = true;
     } else if (!p->anchor || p->ops - p->anchor_at > span || (drain && !p->settled)) {
         p->anchor = p->window;
+        p->anchor_bytes = p->bytes;
         p->anchor_at = p->ops;
         p->settled = drain;
     }
@@ -274,7 +308,11 @@ static enum before reason(const struct ag_policy *p, const struct ag_node *n, en
 static void settle(struct ag_policy *p, enum before why, bool drain)
 {
     p->torn = false;
+    if (!drain && !growing(p))
+        judge_contents(p, why);
+    p->near = 0;
     p->prev = p->window;
+    p->prev_bytes = p->bytes;
     if (drain || !growing(p))
         choose_anchor(p, drain);
     if (why == BEFORE_GROWTH)
@@ -343,6 +381,8 @@ struct ag_verdict ag_policy_op(struct ag_policy *p, uint32_t sig)
     if (p->run >= p->cut_at || n->end || (p->run >= p->recur_at && recurs(p))) {
         if (!skip_end(p, n))
             return end_segment(p, END_RULE);
+    } else if (__builtin_expect(p->run >= p->recur_at && nearly_recurs(p), 0)) {
+        p->near = 1;
     }
     return (struct ag_verdict){.hold = !p->sent};
 }
@@ -396,6 +436,7 @@ void ag_policy_forget(struct ag_policy *p)
 {
     ag_trie_clear(&p->trie);
     p->window = p->prev = p->anchor = 0;
+    p->bytes = p->prev_bytes = p->anchor_bytes = 0;
     p->settled = p->lost = false;
     p->met_at = p->anchor_at = p->ops;
     p->ended = p->guess = 0;
@@ -412,7 +453,8 @@ void ag_policy_passed(struct ag_policy *p, uint32_t ops)
 {
     if (!ag_pay_pass(&p->pay, ops))
         return;
-    p->window = p->prev = 0; /* what stood before the pause does not join what comes after it */
+    p->window = p->prev = p->bytes = p->prev_bytes =
+        0; /* what stood before the pause does not join what comes after it */
     p->run = p->ended = 0;
     p->torn = false;
     p->before = BEFORE_PLACE;

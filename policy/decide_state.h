@@ -31,11 +31,15 @@ struct ag_policy {
     bool lost;         /* no anchor was met for a long time, once */
     bool settled;      /* the anchor is a drain or was met again */
 
-    uint64_t window;    /* the last 8 signatures */
-    uint64_t prev;      /* the window at the last end */
-    uint64_t anchor;    /* the anchor's window, 0: none */
-    uint64_t anchor_at; /* ops when it was chosen or met last */
-    uint64_t met_at;    /* ops when any anchor was met last */
+    uint64_t window;                   /* the last 8 signatures */
+    uint64_t prev;                     /* the window at the last end */
+    uint64_t anchor;                   /* the anchor's window, 0: none */
+    uint64_t bytes;                    /* the last 8 contents, where the caller tells them */
+    uint64_t prev_bytes, anchor_bytes; /* as they were with prev and anchor */
+    bool loose; /* contents do not recur: a place is known by signatures alone */
+    uint8_t near, misses, matches, turns; /* see judge_contents() */
+    uint64_t anchor_at;                   /* ops when it was chosen or met last */
+    uint64_t met_at;                      /* ops when any anchor was met last */
 
     uint32_t ended; /* the node where the last segment ended, 0: none */
     enum before before;

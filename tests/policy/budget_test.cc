@@ -3,8 +3,10 @@
 
 #include "gtest/gtest.h"
 
+#include <atomic>
 #include <map>
 #include <random>
+#include <thread>
 #include <vector>
 
 namespace
@@ -127,6 +129,26 @@ TEST_F(Budget, EntriesAreShortToo)
         ag_budget_use(b, 64);
     EXPECT_NE(Admit(1), 0u);
     EXPECT_EQ(victims.size(), 1u);
+}
+
+TEST_F(Budget, UsesFromOtherThreadsNeedNoLock)
+{
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> users;
+    for (uint32_t t = 0; t < 2; t++)
+        users.emplace_back([&, t] {
+            for (uint32_t i = t; !stop; i++)
+                ag_budget_use(b, 1 + i % 65);
+        });
+    for (int i = 0; i < 3000; i++) {
+        uint32_t entry = Admit(90);
+        if (entry && i % 3 == 0)
+            ag_budget_release(b, entry);
+        ASSERT_LE(ag_budget_bytes(b), 1000u);
+    }
+    stop = true;
+    for (std::thread &user : users)
+        user.join();
 }
 
 TEST_F(Budget, IgnoresEntriesThatDoNotExist)

@@ -84,6 +84,24 @@ TEST(Pay, APauseEndsByItselfInAnyGranularity)
     p.ExpectSound();
 }
 
+TEST(Pay, APauseThatABreakBeganLeavesNothingOfTheTornStretch)
+{
+    ag_policy_limits limits = Limits();
+    limits.first_segment = 200;
+    Player p(limits);
+    uint32_t sig = 1;
+    while (!ag_policy_aside(p.policy())) {
+        p.Op(sig++);
+        p.Drain(sig % 100 ? AG_DRAIN_BREAK : AG_DRAIN_SYNC);
+    }
+    ASSERT_NE(sig % 100, 0u);
+    ag_policy_passed(p.policy(), AG_PAY_ASIDE_FIRST);
+    uint32_t ops = 1;
+    while (!p.Op(sig++).cut)
+        ops++;
+    EXPECT_EQ(ops, 200u);
+}
+
 TEST(Pay, OpsShownDuringAPauseAreSentAndCounted)
 {
     Player p;
