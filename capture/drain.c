@@ -195,18 +195,21 @@ void ag_forget_state(struct ag_capture *cap, enum ag_row row)
 void ag_attribute_changes(struct ag_capture *cap, CUfunction f, int attribute, int value,
                           enum ag_row row)
 {
-    bool drain = false;
+    bool drain = false, found = false;
 #ifdef AG_MUTANT_ATTRIBUTE_IGNORED
     return;
 #endif
     for (uint32_t i = 0, n = logs(cap); i < n && !ag_thread.busy; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (!atomic_load(&log->used))
+            continue;
         ag_oplog_enter(log);
         const struct ag_func *known = ag_funcs_find(&log->funcs, f);
-        drain |= !known || ag_func_changes(known, attribute, value);
+        found |= known != NULL;
+        drain |= known && ag_func_changes(known, attribute, value);
         ag_oplog_leave(log);
     }
-    if (drain)
+    if (drain || !found)
         ag_drain(cap, AG_DRAIN_ASYNC, row);
 }
 
@@ -219,10 +222,14 @@ static void set_or_forget(struct ag_oplog *log, bool set)
     ag_oplog_forget(log);
 }
 
-static CUcontext current_context(const struct ag_capture *cap)
+/* The current context, whose log will have something to forget from now on. */
+static CUcontext current_context(struct ag_capture *cap)
 {
     CUcontext ctx = NULL;
     ag_real(cap->drv, cuCtxGetCurrent)(&ctx);
+    struct ag_oplog *log = ctx ? ag_oplog_of(cap, ctx) : NULL;
+    if (log)
+        atomic_store(&log->used, true);
     return ctx;
 }
 
@@ -240,10 +247,12 @@ void ag_attribute_set(struct ag_capture *cap, CUfunction f, int attribute, int v
     return;
 #endif
     const CUcontext current = current_context(cap);
-    if (ag_thread.busy || (current && !ag_oplog_of(cap, current)))
+    if (ag_thread.busy)
         return;
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (!atomic_load(&log->used)) /* its context may be gone */
+            continue;
         ag_oplog_enter(log);
         struct ag_func *known = entry_of(log, f, current);
         if (known && ag_func_changes(known, attribute, value))
@@ -268,11 +277,13 @@ void ag_kernel_attribute_set(struct ag_capture *cap, CUkernel kernel, int attrib
 #ifdef AG_MUTANT_ATTRIBUTE_IGNORED
     return;
 #endif
-    const CUcontext current = current_context(cap);
-    if (ag_thread.busy || (current && !ag_oplog_of(cap, current)))
+    if (ag_thread.busy)
         return;
+    current_context(cap);
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (!atomic_load(&log->used)) /* its context may be gone */
+            continue;
         ag_oplog_enter(log);
         struct ag_func *known = ag_funcs_get(&log->funcs, cap->drv, (CUfunction)kernel);
         if (!known) {

@@ -136,7 +136,9 @@ ag_pool_common:
     .macro ag_jump table, row
     adrp x16, \table
     add x16, x16, :lo12:\table
-    ldr x16, [x16, #8*\row]
+    add x16, x16, #((8*\row) & 0xfff)
+    add x16, x16, #((8*\row) & 0xfff000)
+    ldar x16, [x16] /* what was written before the table entry is seen by its target */
     br x16
     .endm
 
