@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BLOCK = 256, PARTS = 32 };
+enum { BLOCK = 256, REDUCE_BLOCK = 64, PARTS = 16 };
 
 DEVICE_DECLARE(cg_apply);
 DEVICE_DECLARE(cg_dot);
@@ -39,8 +39,8 @@ static void dot(struct solver *s, double *out, const double *a, const double *b)
     int parts = PARTS;
     void *each[] = {&s->partial, &a, &b, &s->cells};
     void *all[] = {&out, &s->partial, &parts};
-    device_launch(s->dot, PARTS, BLOCK, each);
-    device_launch(s->sum, 1, BLOCK, all);
+    device_launch(s->dot, PARTS, REDUCE_BLOCK, each);
+    device_launch(s->sum, 1, REDUCE_BLOCK, all);
 }
 
 static double read_scalar(const double *p)
@@ -147,7 +147,7 @@ static uint64_t checksum(const struct solver *s, double rr)
 
 int main(int argc, char **argv)
 {
-    int size = 96, iterations = 400, every = 20, on_host = 0, c;
+    int size = 64, iterations = 200, every = 20, on_host = 0, c;
     enum device_stream stream = DEVICE_STREAM_OWN;
     while ((c = getopt(argc, argv, "n:i:r:Hd")) != -1) {
         if (c == 'n')

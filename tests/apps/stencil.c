@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { BLOCK = 256, PARTS = 32 };
+enum { BLOCK = 256, REDUCE_BLOCK = 64, PARTS = 16 };
 
 DEVICE_DECLARE(stencil_step);
 DEVICE_DECLARE(stencil_change);
@@ -69,8 +69,8 @@ static float largest_change(struct plate *p)
     float change;
     void *compare[] = {&p->partial, &p->now, &p->next, &cells};
     void *largest[] = {&p->change, &p->partial, &parts};
-    device_launch(p->compare, PARTS, BLOCK, compare);
-    device_launch(p->largest, 1, BLOCK, largest);
+    device_launch(p->compare, PARTS, REDUCE_BLOCK, compare);
+    device_launch(p->largest, 1, REDUCE_BLOCK, largest);
     device_get(&change, p->change, sizeof change);
     return change;
 }
@@ -89,7 +89,7 @@ static uint64_t checksum(const struct plate *p, float change)
 
 int main(int argc, char **argv)
 {
-    int size = 128, sweeps = 2000, every = 100, c;
+    int size = 96, sweeps = 1000, every = 100, c;
     enum device_stream stream = DEVICE_STREAM_OWN;
     while ((c = getopt(argc, argv, "n:i:r:d")) != -1) {
         if (c == 'n')
