@@ -49,7 +49,7 @@ fake_enter:
     movq %rsp, %rbp
     .cfi_def_cfa_register %rbp
     subq $160, %rsp
-    movaps %xmm0, (%rsp) /* faults, as the real driver would, if a thunk left the stack misaligned */
+    movaps %xmm0, (%rsp) /* faults, as a real driver would, if a thunk misaligned the stack */
     movq %rdi, (%rsp)
     movq %rsi, 8(%rsp)
     movq %rdx, 16(%rsp)
