@@ -3,6 +3,7 @@
 #include "capture/oplog.h"
 #include "capture/graph.h"
 #include "capture/guard.h"
+#include "capture/record.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,7 @@ static void drop_graphs(struct ag_stream *s)
         struct ag_graph *g = s->graph[i];
         if (!g)
             continue;
+        ag_record_graph(s->log->cap, g);
         ag_budget_release(s->log->budget, g->entry);
         s->log->by_entry[g->entry] = NULL;
         ag_count_down(&counters->graphs_live, 1);

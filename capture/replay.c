@@ -68,6 +68,7 @@ CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
 static void forget_graph(struct ag_stream *s, struct ag_graph *g)
 {
     struct ag_oplog *log = s->log;
+    ag_record_graph(log->cap, g);
     ag_policy_dropped(s->policy, g->segment);
     ag_budget_release(log->budget, g->entry);
     log->by_entry[g->entry] = NULL;
