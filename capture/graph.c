@@ -44,9 +44,9 @@ static uint64_t now_ns(void)
 
 /* Measured on one H200: a kernel node takes 3-6 KB of device and 8 KB of host memory with 12 bytes of arguments, 9-12
  * and 24 KB with 4 KB of them. */
-static uint64_t estimate(uint32_t n, size_t args_bytes)
+uint64_t ag_graph_estimate(const struct ag_oplog *log)
 {
-    return (uint64_t)n * (6 + 8) * 1024 + args_bytes * 6;
+    return (uint64_t)log->n * (6 + 8) * 1024 + log->args_used * 6;
 }
 
 static struct ag_graph *allocate(const struct ag_oplog *log)
@@ -59,7 +59,7 @@ static struct ag_graph *allocate(const struct ag_oplog *log)
     g->args_used = log->args_used;
     g->node = calloc(g->n, sizeof *g->node);
     g->args = malloc(g->args_used + 1);
-    g->bytes = estimate(g->n, g->args_used);
+    g->bytes = ag_graph_estimate(log);
     uint32_t params = 0;
     for (uint32_t i = 0; i < log->n; i++)
         params += log->ops[i].sig->func->params;

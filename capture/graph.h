@@ -43,6 +43,8 @@ struct ag_graph {
         *changed; /* [all parameters] times patched, node after node; NULL unless dumps are on */
 };
 
+/* Memory that a graph of the open segment will take: host and device bytes together. */
+uint64_t ag_graph_estimate(const struct ag_oplog *log);
 /* Builds from the ops of the open segment. NULL: refused, *out_why says why and nothing is left behind. */
 struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why);
 /* Makes the exec hold the arguments of the log's ops, which have the graph's signatures in the graph's order.

@@ -142,15 +142,10 @@ static void obey_budget(struct ag_oplog *log)
     }
 }
 
-static enum ag_refusal adopt(struct ag_oplog *log, struct ag_graph *g)
+static void adopt(struct ag_oplog *log, struct ag_graph *g)
 {
-    struct ag_stream *s = log->cur;
     struct ag_counters *counters = log->cap->counters;
-    g->number = free_number(s);
-    g->entry = g->number ? ag_budget_admit(log->budget, g->bytes) : 0;
-    if (!g->entry)
-        return g->number ? AG_REFUSAL_BUDGET : AG_REFUSAL_NO_MEMORY;
-    s->graph[g->number] = g;
+    log->cur->graph[g->number] = g;
     log->by_entry[g->entry] = g;
     ag_count(&counters->graphs_built, 1);
     ag_count(&counters->graphs_live, 1);
@@ -158,7 +153,7 @@ static enum ag_refusal adopt(struct ag_oplog *log, struct ag_graph *g)
     ag_count(&counters->build_ns_total, g->build_ns);
     ag_count_max(&counters->build_ns_max, g->build_ns);
     g->serial = (uint32_t)ag_count_read(&counters->graphs_built);
-    return AG_REFUSAL_NONE;
+    ag_record_graph(log->cap, g);
 }
 
 static enum ag_refusal may_build(struct ag_oplog *log)
@@ -178,26 +173,40 @@ static enum ag_refusal may_build(struct ag_oplog *log)
     return AG_REFUSAL_NONE;
 }
 
+/* A graph of the open segment, in the tables. NULL: *out_why. */
+static struct ag_graph *make_graph(struct ag_oplog *log, enum ag_refusal *out_why)
+{
+    const uint32_t number = free_number(log->cur);
+    const uint32_t entry = number ? ag_budget_admit(log->budget, ag_graph_estimate(log)) : 0;
+    *out_why = number ? AG_REFUSAL_BUDGET : AG_REFUSAL_NO_MEMORY;
+    if (!entry)
+        return NULL;
+    struct ag_graph *g = ag_graph_build(log, out_why);
+    if (!g) {
+        ag_budget_release(log->budget, entry);
+        return NULL;
+    }
+    g->number = number;
+    g->entry = entry;
+    adopt(log, g);
+    return g;
+}
+
 static void build(struct ag_oplog *log, uint32_t segment)
 {
     enum ag_refusal why = may_build(log);
-    struct ag_graph *g = NULL;
-    if (why == AG_REFUSAL_NONE)
-        g = ag_graph_build(log, &why);
-    if (g && (why = adopt(log, g)) != AG_REFUSAL_NONE) {
-        ag_graph_destroy(g, log->cap->drv);
-        g = NULL;
-    }
-    if (!g) {
-        ag_log(AG_LEVEL_INFO, "segment of %u launches not built: %s", log->n,
-               ag_refusal_sentence(why));
-        ag_policy_failed(log->cur->policy, segment);
+    struct ag_graph *g = why == AG_REFUSAL_NONE ? make_graph(log, &why) : NULL;
+    if (g) {
+        g->segment = segment;
+        ag_policy_built(log->cur->policy, segment, g->number);
+        obey_budget(log);
         return;
     }
-    g->segment = segment;
-    ag_policy_built(log->cur->policy, segment, g->number);
-    ag_record_graph(log->cap, g);
-    obey_budget(log);
+    ag_log(AG_LEVEL_INFO, "segment of %u launches not built: %s", log->n, ag_refusal_sentence(why));
+    if (why == AG_REFUSAL_BUDGET || why == AG_REFUSAL_CAPTURING) /* another time, perhaps */
+        ag_policy_dropped(log->cur->policy, segment);
+    else
+        ag_policy_failed(log->cur->policy, segment);
 }
 
 static void close_segment(struct ag_oplog *log)
