@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 config=${1:-}
-flags=(--noshow_progress --ui_event_filters=-info --show_result=0)
+flags=(--keep_going --noshow_progress --ui_event_filters=-info --show_result=0)
 [ -z "$config" ] || flags+=("--config=$config")
 checks=()
 
@@ -35,8 +35,9 @@ else
 fi
 
 # Tests that only a person starts are tagged manual; ones that a sanitizer cannot run, no-SANITIZER.
-labels=$(bazel query --noshow_progress --ui_event_filters=-info \
-    "tests(//...) except attr('tags', '\\b(manual${config:+|no-$config})\\b', //...)")
+labels=$(bazel query --keep_going --noshow_progress --ui_event_filters=-info \
+    "tests(//...) except attr('tags', '\\b(manual${config:+|no-$config})\\b', //...)") ||
+    checks+=("failed:bazel query")
 filters=()
 [ -z "$config" ] || filters+=("--test_tag_filters=-no-$config" --build_tests_only)
 status=0
@@ -44,5 +45,5 @@ bazel test "${flags[@]}" "${filters[@]}" --test_summary=terse //... || status=$?
 # 3 is "a test failed", which the count tells; everything else is a build that failed.
 [ $status = 0 ] || [ $status = 3 ] || checks+=("failed:bazel test //...")
 
-logs=$(bazel info "${flags[@]}" bazel-testlogs 2>/dev/null)
+logs=$(bazel info ${config:+"--config=$config"} bazel-testlogs 2>/dev/null)
 ./tools/count_tests.py "$logs" "${checks[@]}" <<<"$labels"
