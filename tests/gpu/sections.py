@@ -18,6 +18,13 @@ APPS = {
     "chain": ["-k", "120", "-i", "400"],
     "phases": ["-p", "24", "-i", "60"],
 }
+# A barrier costs the simulated driver a switch of stacks for each thread of the block.
+SIMULATED_APPS = {
+    "stencil": ["-i", "1000", "-r", "50"],
+    "cg": ["-n", "40", "-i", "150"],
+    "chain": ["-k", "120", "-i", "200"],
+    "phases": ["-p", "12", "-i", "60"],
+}
 APP_VARIANTS = {"cg": ["-H"], "chain": ["-s"]}
 TORCH = ["torch_mlp", "torch_transformer", "torch_resnet18", "torch_segmentation"]
 SHARE_WANTED = {"torch_mlp": 0.80, "torch_transformer": 0.80}
@@ -166,7 +173,7 @@ def strip_times(text):
 def apps(s):
     """Four examples, three builds each: identical output, and the share of launches in graphs."""
     builds = ["driver"] if s.args.simcuda else ["driver", "static", "shared"]
-    for app, options in APPS.items():
+    for app, options in (SIMULATED_APPS if s.args.simcuda else APPS).items():
         outputs = {}
         for build in builds:
             variants = {"": options}
@@ -325,16 +332,19 @@ def hotpath(s):
         say(f"{by_name['shim']['median'] - by_name['plain']['median']:+.1f} ns")
 
 
-def workload_section(s, name, wanted_speed=None, wanted_share=None, bound=True, options=()):
+def workload_section(s, name, wanted_speed=None, wanted_share=None, bound=True, options=(),
+                     modules="torch"):
     """Equal results, speed-up, share in graphs, and the bound with launches stubbed out."""
     command = s.workload(name.split(":")[0]) + list(options)
     with s.item(f"{name}: bitwise equal with and without") as say:
         by_name, _, lines = s.compare(name, {"plain": (command, {}), "shim": (command, s.shim_env())},
-                                      timeout=180)
+                                      timeout=180, modules=modules)
         same(f"{name} without the shim", lines["plain"])
         same(f"{name} with the shim", [lines["plain"][0]] + lines["shim"])
         require(all("libautograph.so" in line["preload"] for line in lines["shim"]),
                 "the shim was not preloaded")
+        require(all(line["shim_at_work"] for line in lines["shim"]), "the shim never held a launch")
+        require(not any(line["shim_at_work"] for line in lines["plain"]), "a plain run had the shim")
         speed = by_name["plain"]["median"] / by_name["shim"]["median"]
         say(f"{by_name['plain']['median']:.3f} -> {by_name['shim']['median']:.3f} ms, "
             f"{speed:.3f} times as fast")
@@ -358,7 +368,8 @@ def workload_section(s, name, wanted_speed=None, wanted_share=None, bound=True, 
         return
     with s.item(f"{name}: bound with launches stubbed out") as say:
         by_name, _, _ = s.compare(f"{name} bound", {
-            "bound": (command, {"LD_PRELOAD": s.file("libstub_launch.so")})}, runs=3, timeout=180)
+            "bound": (command, {"LD_PRELOAD": s.file("libstub_launch.so")})}, runs=3, timeout=180,
+            modules=modules)
         say(f"{by_name['bound']['median']:.3f} ms")
 
 
@@ -372,7 +383,7 @@ def torch(s):
 def frameworks(s):
     """Loops in Triton and CuPy must gain; a JAX program must be right."""
     workload_section(s, "triton_loop", wanted_speed=1.5, bound=False)
-    workload_section(s, "cupy_loop", wanted_speed=1.3, bound=False)
+    workload_section(s, "cupy_loop", wanted_speed=1.3, bound=False, modules="numpy")
     with s.item("triton_loop through kernel[grid](...): reported") as say:
         command = s.workload("triton_loop") + ["--jit"]
         by_name, _, lines = s.compare("triton_loop --jit", {

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,54 @@ class Done:
 
 def tail(text, lines=4):
     return " | ".join(text.strip().splitlines()[-lines:])[-600:]
+
+
+class Warm:
+    """A process that has imported the frameworks and runs programs in forked children; one for each environment."""
+
+    def __init__(self, env, modules):
+        self.process = subprocess.Popen(
+            [sys.executable, str(ROOT / "tests" / "gpu" / "warm.py"), modules], env=env,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, errors="replace")
+        self.answer(60)
+
+    def answer(self, timeout):
+        ready, _, _ = select.select([self.process.stdout], [], [], timeout)
+        line = self.process.stdout.readline() if ready else ""
+        if not line:
+            self.process.kill()
+            raise interleave.Trouble(f"no answer within {timeout:.0f} s")
+        return json.loads(line)
+
+    def run(self, argv, timeout):
+        self.process.stdin.write(json.dumps([str(a) for a in argv]) + "\n")
+        self.process.stdin.flush()
+        return self.answer(timeout)
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class WarmVariant(interleave.Variant):
+    """A variant whose runs are forked from a warm process."""
+
+    def __init__(self, name, env, command, modules):
+        super().__init__(name, env, command)
+        full = dict(os.environ)
+        full.update(env)
+        self.warm = Warm(full, modules)
+
+    def run(self, timeout):
+        done = self.warm.run(self.command[1:], timeout)
+        if done["code"] != 0:
+            tail_ = (done["err"] or done["out"]).strip().splitlines()[-3:]
+            raise interleave.Trouble(f"{self.name}: exit {done['code']}: {' | '.join(tail_)}")
+        lines = [json.loads(t) for t in done["out"].splitlines() if t.startswith("{")]
+        if not lines:
+            raise interleave.Trouble(f"{self.name}: printed no measurement")
+        self.lines.extend(lines)
+        return lines
 
 
 class Session:
@@ -141,15 +190,17 @@ class Session:
                          f"{'the simulated one' if self.args.simcuda else 'a real one'} is wanted")
         self.driver = {k: line.get(k) for k in ("driver", "driver_version", "device")}
 
-    def compare(self, what, variants, ratios=(), runs=None, timeout=120):
-        """Interleaved runs of {name: (command, env)}; records them; returns medians by name."""
+    def compare(self, what, variants, ratios=(), runs=None, timeout=120, modules=None):
+        """Interleaved runs of {name: (command, env)}; records them; returns medians by name. With modules, Python
+        programs are forked from processes that have imported these."""
         if self.args.dry_run:
             raise Failed(f"dry run: {what}: {', '.join(variants)}")
         runs = runs or self.args.runs
         base = self.base_env()
-        made = [interleave.Variant(n, env, [str(c) for c in command])
-                for n, (command, env) in variants.items()]
         with environment(base):
+            made = [WarmVariant(n, env, [str(c) for c in command], modules) if modules else
+                    interleave.Variant(n, env, [str(c) for c in command])
+                    for n, (command, env) in variants.items()]
             for turn in range(runs):
                 for v in made:
                     if self.left() < 1:
@@ -159,6 +210,8 @@ class Session:
                             self.check_driver(line)
                     except interleave.Trouble as e:
                         raise Failed(str(e)) from e
+        for v in made if modules else []:
+            v.warm.close()
         by_name = {v.name: v.summary() for v in made}
         for v in made:
             s = by_name[v.name]

@@ -94,6 +94,18 @@ def driver():
     return path, version.value
 
 
+def shim_is_at_work():
+    """True when the shim's thread runs in this process: it has held launches, and is no idle preload."""
+    for task in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{task}/comm", encoding="utf-8") as comm:
+                if comm.read().strip() == "autograph":
+                    return True
+        except OSError:
+            pass
+    return False
+
+
 def report(name, samples, steps, digests, device, **more):
     path, version = driver()
     line = {
@@ -110,6 +122,7 @@ def report(name, samples, steps, digests, device, **more):
         "driver_version": version,
         "device": device,
         "preload": os.environ.get("LD_PRELOAD", ""),
+        "shim_at_work": shim_is_at_work(),
     }
     line.update(more)
     print(json.dumps(line), flush=True)
