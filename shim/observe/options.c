@@ -108,8 +108,8 @@ static bool parse_choice(const struct ag_option_row *row, const char *text, uint
 {
     size_t size = strlen(text);
     uint32_t index = 0;
-    for (const char *word = row->words;; index++) {
-        size_t n = strcspn(word, "|");
+    for (const char *word = row->words;;) {
+        size_t n = strcspn(word, ",|");
         if (n == size && memcmp(word, text, n) == 0) {
             *field = index;
             return true;
@@ -117,6 +117,7 @@ static bool parse_choice(const struct ag_option_row *row, const char *text, uint
         if (word[n] == '\0') {
             return false;
         }
+        index += word[n] == '|';
         word += n + 1;
     }
 }
@@ -307,7 +308,7 @@ const char *ag_options_value(const struct ag_options *o, const struct ag_option_
             word += strcspn(word, "|");
             word += *word == '|';
         }
-        snprintf(text, size, "%.*s", (int)strcspn(word, "|"), word);
+        snprintf(text, size, "%.*s", (int)strcspn(word, ",|"), word);
         break;
     case AG_OPTION_NUMBER:
     case AG_OPTION_BYTES:

@@ -66,6 +66,8 @@ TEST(Options, WordsStandInTheOrderOfTheirEnum)
     EXPECT_EQ(options_of({"AUTOGRAPH=on"}).mode, (uint32_t)AG_MODE_ON);
     EXPECT_EQ(options_of({"AUTOGRAPH=off"}).mode, (uint32_t)AG_MODE_OFF);
     EXPECT_EQ(options_of({"AUTOGRAPH=observe"}).mode, (uint32_t)AG_MODE_OBSERVE);
+    EXPECT_EQ(options_of({"AUTOGRAPH=0"}).mode, (uint32_t)AG_MODE_OFF) << "what people try first";
+    EXPECT_EQ(options_of({"AUTOGRAPH=1"}).mode, (uint32_t)AG_MODE_ON);
     const char *levels[] = {"error", "warn", "info", "debug"};
     for (uint32_t i = 0; i < 4; i++) {
         ag_options o = options_of({std::string("AUTOGRAPH_LOG_LEVEL=") + levels[i]});
