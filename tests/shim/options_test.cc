@@ -78,7 +78,7 @@ TEST(Options, WordsStandInTheOrderOfTheirEnum)
 
 TEST(Options, AWordThatIsOnlyPartOfAnotherIsRefused)
 {
-    for (const char *bad : {"o", "of", "offf", "on|off", "|", "ON", " on", "0"}) {
+    for (const char *bad : {"o", "of", "offf", "on|off", "|", "ON", " on", "2", "on,1", ","}) {
         ag_options o = options_of({std::string("AUTOGRAPH=") + bad});
         EXPECT_EQ(o.mode, (uint32_t)AG_MODE_ON) << bad;
         EXPECT_EQ(o.problem_count, 1u) << bad;
