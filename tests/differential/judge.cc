@@ -221,19 +221,45 @@ std::string first_difference(const std::string &a, const std::string &b)
     }
 }
 
-// How often a call answered with an error.
-size_t count_errors(const std::string &said)
+bool planted(int code)
+{
+    return code == 46 || code == 802; // see plan.c
+}
+
+// How often the program was told of a fault that was planted in a launch.
+size_t count_planted(const std::string &said)
 {
     size_t n = 0;
     std::istringstream in(said);
-    std::string line;
-    while (std::getline(in, line)) {
-        size_t at = line.rfind('=');
-        if (line.find(" called=") == std::string::npos && at != std::string::npos &&
-            line.compare(at, std::string::npos, "=0") != 0)
-            n++;
-    }
+    std::string word;
+    while (in >> word)
+        for (const char *code : {"46", "802"}) {
+            std::string text = code;
+            n += word == text || word.rfind(text + ":", 0) == 0 ||
+                 (word.size() > text.size() &&
+                  word.compare(word.size() - text.size() - 1, std::string::npos, "=" + text) == 0 &&
+                  word.rfind("called=", 0) != 0);
+        }
     return n;
+}
+
+// Each refused launch was told: at once, or later for one that had been accepted. Of several that were lost between
+// two chances to tell, one is told.
+std::string check_told(const Trace &shim, size_t lost)
+{
+    size_t fired = static_cast<size_t>(
+        std::count_if(shim.log.called.begin(), shim.log.called.end(),
+                      [](const ag_test::Called &c) { return planted(c.status); }));
+    size_t told = count_planted(shim.said);
+    if (lost > fired)
+        return std::to_string(lost) + " launches lost, " + std::to_string(fired) + " were refused";
+    if (told + (lost ? lost - 1 : 0) < fired)
+        return std::to_string(fired) + " launches refused, " + std::to_string(lost) +
+               " of them later, and the program was told of " + std::to_string(told);
+    if (told > fired)
+        return std::to_string(fired) + " launches refused, the program was told of " +
+               std::to_string(told);
+    return "";
 }
 
 // After a call of a track has answered with a sticky code no launch of it may succeed.
@@ -301,10 +327,8 @@ Verdict judge(const Trace &native, const Trace &shim, Rule rule)
         v.why = first_difference(native.said, shim.said);
     else if (rule == Rule::sticky)
         v.why = check_sticky(shim.said);
-    else if (lost > 1)
-        v.why = std::to_string(lost) + " launches lost, one was refused";
-    else if (lost && count_errors(shim.said) < count_errors(native.said))
-        v.why = "a launch was lost and no call said so";
+    else
+        v.why = check_told(shim, lost);
     return v;
 }
 

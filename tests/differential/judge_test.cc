@@ -131,11 +131,18 @@ TEST_F(Judge, SeesADeadOrHangingProgram)
 
 TEST_F(Judge, SeesALaunchLostInSilenceWhereOneMayFail)
 {
+    ag_test::Called refused;
+    refused.symbol = "cuLaunchKernel";
+    refused.status = 46;
+    shim.log.called.push_back(refused);
     shim.log.executed.erase(shim.log.executed.begin());
-    native.said = "1.0 step=0\n2.0 step=2\n3.0 step=0\n";
     EXPECT_NE("", why(Rule::lossy));
-    shim.said = "1.0 step=0\n2.0 step=0\n3.0 context=2\n";
+    shim.said = "1.0 step=0\n2.0 step=0\n3.0 context=46\n";
     EXPECT_EQ("", why(Rule::lossy));
+    shim.said = "1.0 step=0\n2.0 step=46\n3.0 context=46\n";
+    EXPECT_NE("", why(Rule::lossy)) << "told twice";
+    shim.log.executed.erase(shim.log.executed.begin());
+    EXPECT_NE("", why(Rule::lossy)) << "two lost, one refused";
 }
 
 TEST_F(Judge, SeesALaunchThatSucceedsAfterAStickyError)

@@ -39,7 +39,8 @@ static const char *const graph_calls[] = {
     "cuGraphExecDestroy",
 };
 static const char *const graph_codes[] = {"1", "2", "999", "801"};
-static const char *const launch_codes[] = {"2", "46", "701"};
+/* Codes that no other call of a program gives, so they can be counted. */
+static const char *const launch_codes[] = {"46", "802"};
 static const char *const sticky_codes[] = {"700", "719", "715"};
 
 void df_setting_make(uint64_t seed, struct df_setting *out)
@@ -63,11 +64,14 @@ void df_setting_make(uint64_t seed, struct df_setting *out)
             n += snprintf(out->fault_text + n, sizeof out->fault_text - (size_t)n, "%s%s:%u:%s",
                           i ? "," : "", choose(&s, graph_calls, 10), 1 + below(&s, i ? 40 : 6),
                           choose(&s, graph_codes, 4));
-    } else if (which < 18) {
+    } else if (which < 22) {
         out->fault = DF_LAUNCH_FAULT;
-        snprintf(out->fault_text, sizeof out->fault_text, "cuLaunchKernel:%u:%s",
-                 1 + below(&s, 150), choose(&s, launch_codes, 3));
-    } else if (which < 20) {
+        const char *code = choose(&s, launch_codes, 2);
+        int n = 0;
+        for (uint32_t i = 0, faults = 1 + below(&s, 6); i < faults; i++)
+            n += snprintf(out->fault_text + n, sizeof out->fault_text - (size_t)n,
+                          "%scuLaunchKernel:%u:%s", i ? "," : "", 1 + below(&s, 300), code);
+    } else if (which < 24) {
         out->fault = DF_STICKY_FAULT;
         snprintf(out->fault_text, sizeof out->fault_text, "%s:%u:%s:sticky",
                  chance(&s, 50) ? "cuLaunchKernel" : "cuGraphLaunch", 1 + below(&s, 60),

@@ -130,6 +130,8 @@ static int child(const struct options *o, uint64_t seed)
     if (o->dir) {
         snprintf(log, sizeof log, "%s/%llu.log", o->dir, (unsigned long long)seed);
         set("SIMCUDA_LOG", log);
+        if (o->faults && setting.fault == DF_LAUNCH_FAULT)
+            set("SIMCUDA_LOG_CALLS", "1"); /* the judge counts the faults that fired */
     }
     signal(SIGALRM, on_alarm);
     alarm(o->limit);

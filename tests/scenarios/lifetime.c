@@ -7,6 +7,8 @@
 #include "tests/scenarios/scene.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +108,7 @@ static void free_with_another_stream(void)
 struct loader {
     CUdeviceptr out;
     CUcontext ctx;
+    _Atomic int *over; /* set when the loading thread is through */
 };
 
 static void *load_and_unload(void *data)
@@ -126,6 +129,7 @@ static void *load_and_unload(void *data)
             NEED(cuModuleUnload(m));
     }
     scene_show("loaded", 0, s, l->out);
+    atomic_store(l->over, 1);
     return NULL;
 }
 
@@ -136,10 +140,12 @@ static void *keep_launching(void *data)
     NEED(cuCtxSetCurrent(l->ctx));
     NEED(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
     CUmodule varying = scene_load("varying");
-    for (unsigned round = 0; round < 2 * ROUNDS; round++) {
+    for (unsigned round = 0; round < 3 * ROUNDS; round++) {
         scene_work(varying, s, l->out, 12, round);
         if (round % 8 == 7)
             NEED(cuStreamSynchronize(s));
+        while (round == 2 * ROUNDS && !atomic_load(l->over)) /* the rest alone: it can be learned */
+            sched_yield();
     }
     NEED(cuStreamSynchronize(s));
     return NULL;
@@ -148,7 +154,9 @@ static void *keep_launching(void *data)
 static void unload_while_pending(void)
 {
     scene_open();
-    struct loader a = {.out = scene_buffer()}, b = {.out = scene_buffer()};
+    _Atomic int over = 0;
+    struct loader a = {.out = scene_buffer(), .over = &over},
+                  b = {.out = scene_buffer(), .over = &over};
     NEED(cuCtxGetCurrent(&a.ctx));
     b.ctx = a.ctx;
     pthread_t loads, launches;
