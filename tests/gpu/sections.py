@@ -403,15 +403,18 @@ def cublas(s):
     command = [s.file("gemm_loop")]
     plain_env = with_library(s, "libcublas.so", {})
     shim_env = dict(plain_env, **s.shim_env())
+    kinds = {}
     with s.item("gemm_loop: cuBLAS launches through extra") as say:
-        counts = s.fresh(".json")
-        s.run(command, dict(plain_env, LD_PRELOAD=s.file("libstub_launch.so"), AG_STUB="count",
-                            AG_STUB_FILE=str(counts)))
-        count = json.loads(counts.read_text())
-        say(json.dumps(count))
-        s.record(dict(count, what="cublas launches"))
-        require(count["launches_with_extra"] > 0, "no launch through extra was seen")
-    for more in ([], ["-s"]):
+        for kind in ("f32", "tf32", "f16", "bf16"):
+            counts = s.fresh(".json")
+            s.run(command + ["-t", kind], dict(plain_env, LD_PRELOAD=s.file("libstub_launch.so"),
+                                               AG_STUB="count", AG_STUB_FILE=str(counts)))
+            kinds[kind] = json.loads(counts.read_text())
+        say(json.dumps(kinds))
+        s.record({"what": "cublas launches", "kinds": kinds})
+        require(any(k["launches_with_extra"] > 0 for k in kinds.values()),
+                "no launch through extra was seen")
+    for more in ([], ["-s"], ["-t", "tf32"], ["-t", "f16"], ["-t", "bf16"]):
         label = " ".join(["gemm_loop"] + more)
         with s.item(f"{label}: the same result, launches in graphs") as say:
             plain = [s.run(command + more, plain_env) for _ in range(2)]
