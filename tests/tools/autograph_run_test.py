@@ -12,8 +12,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import sentences  # noqa: E402
 
 ROOT = sentences.workspace()
-PROGRAM = [os.path.join(ROOT, "tests/apps/chain_driver"), "-k", "24", "-i", "60"]
-LAUNCHES = 24 * 60
+PROGRAM = [os.path.join(ROOT, "tests/apps/chain_driver"), "-k", "120", "-i", "100"]
+LAUNCHES = 120 * 100
 
 
 class RunOnSimcuda(unittest.TestCase):
