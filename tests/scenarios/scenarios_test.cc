@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <map>
 
@@ -202,6 +203,9 @@ TEST_P(InternalFailure, C6LeavesNoTraceInTheProgram)
         if (n < 1 || n > calls)
             continue;
         for (const char *code : {"1", "2", "999"}) {
+            // 1 is how this call says that there are no more parameters: no failure to recover from.
+            if (symbol.find("GetParamInfo") != std::string::npos && !strcmp(code, "1"))
+                continue;
             std::string fault = symbol + ":" + std::to_string(n) + ":" + code;
             SCOPED_TRACE(fault);
             same_as_native("O-34-plain-loop", {{"SIMCUDA_FAULT", fault}}, false);
@@ -228,12 +232,11 @@ TEST_P(RefusedLater, C2ALaunchThatTheDriverRefusesIsReportedOnce)
     Played p =
         play("O-34-plain-loop", true, {{"SIMCUDA_FAULT", fault}, {"AUTOGRAPH_MIN_SEEN", "2"}});
     expect_played(p, fault.c_str());
-    long accepted = number_after(p.run.out, "accepted "),
-         errors = number_after(p.run.out, "errors ");
-    long executed = static_cast<long>(p.log.executed.size());
-    EXPECT_EQ(64 * 12 - 1, accepted + errors - (accepted - executed))
-        << "accepted " << accepted << ", errors " << errors << ", executed " << executed << "\n"
-        << p.run.out;
+    long errors = number_after(p.run.out, "errors ");
+    long executed = std::count_if(p.log.executed.begin(), p.log.executed.end(),
+                                  [](const ag_test::Executed &e) { return e.grid != "-"; });
+    // A launch that is not executed has been told of, and no other: whether at once or later.
+    EXPECT_EQ(64 * 12 - 1, executed + errors) << p.run.out;
 }
 
 INSTANTIATE_TEST_SUITE_P(O49, RefusedLater,
