@@ -164,11 +164,11 @@ CUresult sim_call_begin(struct sim_call *call, struct sim_entry *entry, uint64_t
     }
     if ((flags & SIM_CTX) != SIM_CTX)
         return CUDA_SUCCESS;
+    if (self->in_callback)
+        return CUDA_ERROR_NOT_PERMITTED;
     CUresult ret = check_context(flags);
     if (ret)
         return ret;
-    if (self->in_callback)
-        return CUDA_ERROR_NOT_PERMITTED;
     if (flags & SIM_UNSAFE)
         ret = sim_capture_forbids_unsafe();
     if (!ret && entry->drains)

@@ -151,6 +151,15 @@ CUresult sim_capture_forbids_legacy(struct sim_context *ctx)
     return CUDA_SUCCESS;
 }
 
+CUresult sim_capture_forbids_context_wait(struct sim_context *ctx)
+{
+    CUresult ret = CUDA_SUCCESS;
+    for (struct sim_capture *c = active; c; c = c->next)
+        if (c->object.ctx == ctx)
+            ret = sim_capture_break(c, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return ret;
+}
+
 static void leave(struct sim_stream *s)
 {
     sim_capture_forget_heads(&s->heads, &s->nheads);

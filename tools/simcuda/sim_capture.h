@@ -34,6 +34,8 @@ CUresult sim_capture_wait(struct sim_stream *stream, struct sim_event *event, un
 CUresult sim_capture_break(struct sim_capture *capture, CUresult code);
 CUresult sim_capture_forbids_unsafe(void);
 CUresult sim_capture_forbids_legacy(struct sim_context *ctx);
+/* Waiting for the whole context waits for what is being captured in it: whatever the modes. */
+CUresult sim_capture_forbids_context_wait(struct sim_context *ctx);
 void sim_capture_stream_destroyed(struct sim_stream *stream);
 void sim_capture_forget_heads(struct sim_node ***heads, size_t *n);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/simcuda/sim_capture.h"
 #include "tools/simcuda/sim_memory.h"
 #include "tools/simcuda/sim_module.h"
 #include "tools/simcuda/sim_op.h"
@@ -299,6 +300,9 @@ SIM_API(cuCtxPopCurrent_v2, SIM_NS_SMALL, SIM_INIT, (CUcontext * out), (out))
 
 SIM_API(cuCtxSynchronize, SIM_NS_SYNC, SIM_CTX | SIM_UNSAFE, (void), ())
 {
+    CUresult ret = sim_capture_forbids_context_wait(sim_context_current());
+    if (ret)
+        return ret;
     return sim_context_drain(sim_context_current());
 }
 

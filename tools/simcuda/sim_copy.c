@@ -14,6 +14,10 @@
 #include "tools/simcuda/sim_memory.h"
 #include "tools/simcuda/sim_stream.h"
 
+/* Pageable uploads up to this size are staged at once; larger ones pass through the staging buffer in
+ * turns, which takes the stream's turn. */
+enum { STAGED_MOST = 64 * 1024 };
+
 static size_t extent(const struct sim_copy_work *c, size_t pitch, size_t slice)
 {
     return (c->depth - 1) * slice + (c->height - 1) * pitch + c->width;
@@ -85,13 +89,15 @@ static CUresult copy(const struct sim_copy_work *want, CUstream stream, bool asy
     if (from_pageable && async && !s->capture && !within_host)
         stage(&w->copy);
     struct sim_context *ctx = s->object.ctx;
+    const size_t bytes = want->width * want->height * want->depth;
     struct sim_op *op;
     ret = sim_enqueue(s, w, &op);
     if (!op)
         return ret;
     /* Synchronous with the host: what touches pageable or only host memory, and plain copies other
      * than those within the device. */
-    if (async ? within_host || to_pageable : !within_device)
+    const bool large_upload = from_pageable && bytes > STAGED_MOST;
+    if (async ? within_host || to_pageable || large_upload : !within_device)
         sim_op_wait(op);
     sim_unref(op);
     return ctx->sticky;

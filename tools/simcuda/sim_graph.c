@@ -139,6 +139,10 @@ static struct sim_context *context_for(CUcontext handle, CUresult *out_ret)
 
 struct sim_work *sim_node_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUresult *out_ret)
 {
+    if (!p->func && !p->kern) {
+        *out_ret = CUDA_ERROR_INVALID_VALUE;
+        return NULL;
+    }
     struct sim_function *f = p->func ? sim_handle_find(p->func, SIM_FUNCTION) : NULL;
     struct sim_context *ctx = f ? f->object.ctx : context_for(p->func ? NULL : p->ctx, out_ret);
     CUlaunchConfig c = {p->gridDimX,  p->gridDimY,       p->gridDimZ, p->blockDimX, p->blockDimY,

@@ -14,6 +14,8 @@
 #include <string.h>
 
 enum { INVALID_IMAGE = 200, NO_BINARY_FOR_GPU = 209 }; /* CUresult */
+/* From sm_90 on a kernel with shared memory has this much more, for the system. */
+enum { RESERVED = 1024 };
 enum { FAT_MAGIC = 0xBA55ED50u, WRAPPER_MAGIC = 0x466243b1, PART_PTX = 1, PART_ELF = 2 };
 
 struct fat_header {
@@ -124,7 +126,8 @@ static bool read_elf(const char *elf, size_t bytes, struct sim_image *image)
             continue;
         for (size_t k = 0; k < image->nkernels; k++)
             if (!strcmp(image->kernels[k].name, section + 11))
-                image->kernels[k].static_shared = (uint32_t)sh[i].sh_size;
+                image->kernels[k].static_shared =
+                    (uint32_t)sh[i].sh_size - (sh[i].sh_size < RESERVED ? 0 : RESERVED);
     }
     return true;
 }

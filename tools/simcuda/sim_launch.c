@@ -108,7 +108,7 @@ struct sim_work *sim_launch_pack(const CUlaunchConfig *c, CUfunction function,
     struct sim_work *w = sim_work_new(SIM_WORK_KERNEL, ctx);
     struct sim_kernel_work *k = &w->kernel;
     k->function = sim_ref(f);
-    k->from_kernel = is_kernel;
+    k->kernel = is_kernel ? (CUkernel)function : NULL;
     k->grid[0] = c->gridDimX, k->grid[1] = c->gridDimY, k->grid[2] = c->gridDimZ;
     k->block[0] = c->blockDimX, k->block[1] = c->blockDimY, k->block[2] = c->blockDimZ;
     k->shared = c->sharedMemBytes;

@@ -189,7 +189,8 @@ static void get_kernel(struct sim_node *node, CUDA_KERNEL_NODE_PARAMS_v2 *out)
                                         .sharedMemBytes = k->shared,
                                         .kernelParams = node->view};
     out->ctx = node->work->object.ctx->object.handle;
-    out->func = function_handle(k);
+    out->kern = k->kernel;
+    out->func = k->kernel ? NULL : function_handle(k);
 }
 
 SIM_API(cuGraphKernelNodeGetParams_v2, SIM_NS_SMALL, SIM_INIT,

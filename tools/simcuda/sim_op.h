@@ -41,8 +41,8 @@ struct sim_kernel_work {
     int priority;
     CUlaunchAttribute attributes[SIM_MAX_ATTRIBUTES];
     unsigned nattributes;
-    bool from_kernel; /* named by a CUkernel, not a CUfunction */
-    void *args;       /* packed, owned */
+    CUkernel kernel; /* the handle, where it was named by one instead of a CUfunction */
+    void *args;      /* packed, owned */
 };
 
 struct sim_copy_work {

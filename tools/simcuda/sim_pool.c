@@ -126,7 +126,7 @@ SIM_API_PTSZ(cuMemFreeAsync, SIM_NS_LAUNCH, SIM_CTX, (CUdeviceptr at, CUstream h
     if (!s)
         return ret;
     struct sim_range *r = sim_memory_at(at);
-    if (!r || r->base != at || !r->stream_ordered || r->freeing)
+    if (!r || r->base != at || r->kind != SIM_MEMORY_DEVICE || r->freeing)
         return sim_misuse(CUDA_ERROR_INVALID_VALUE, "%#llx is not there to be freed", at);
     if (s->capture)
         return sim_capture_break(s->capture, CUDA_ERROR_NOT_SUPPORTED);

@@ -100,7 +100,7 @@ struct sim_stream *sim_stream_of(CUstream handle, CUresult *out_ret)
         return NULL;
     }
     struct sim_stream *s = sim_handle_find(handle, SIM_STREAM);
-    if (s && s->object.ctx->sticky)
+    if (s && s->object.ctx != ctx && s->object.ctx->sticky)
         *out_ret = s->object.ctx->sticky;
     else if (!s && sim_handle_is_dead(handle, SIM_STREAM))
         *out_ret =
