@@ -98,7 +98,8 @@ struct sim_program *sim_exec_own_program(struct sim_exec *e)
         *s = old->steps[i];
         sim_ref(s->work);
         s->children = sim_new(s->nchildren * sizeof *s->children);
-        memcpy(s->children, old->steps[i].children, s->nchildren * sizeof *s->children);
+        if (s->nchildren)
+            memcpy(s->children, old->steps[i].children, s->nchildren * sizeof *s->children);
     }
     e->program = p;
     sim_unref(old);

@@ -62,6 +62,9 @@ void sim_unref(void *object)
     free(o);
 }
 
+/* Present in a program built with LeakSanitizer: what a handle refers to is not leaked. */
+__attribute__((weak)) void __lsan_register_root_region(const void *base, size_t bytes);
+
 static void open_slab(enum sim_kind kind)
 {
     const size_t bytes = (size_t)SLOTS * SLOT_BYTES;
@@ -73,6 +76,8 @@ static void open_slab(enum sim_kind kind)
         abort();
     }
     slab[kind].base = p;
+    if (__lsan_register_root_region)
+        __lsan_register_root_region(p, bytes);
 }
 
 void *sim_handle_make(void *object)

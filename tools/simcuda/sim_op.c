@@ -188,6 +188,8 @@ static void run_head(struct sim_stream *stream)
     }
     sim_op_finish(op, end, ctx->sticky);
     op->stream = NULL;
+    sim_unref(op->work); /* the record of an event refers to the event, which keeps the op */
+    op->work = NULL;
     sim_unref(op);
     sim_unref(stream);
 }

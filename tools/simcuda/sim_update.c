@@ -14,7 +14,7 @@
 static bool same_links(const struct sim_step *a, const struct sim_step *b)
 {
     return a->nchildren == b->nchildren &&
-           !memcmp(a->children, b->children, a->nchildren * sizeof *a->children);
+           (!a->nchildren || !memcmp(a->children, b->children, a->nchildren * sizeof *a->children));
 }
 
 static bool same_attributes(const struct sim_kernel_work *a, const struct sim_kernel_work *b)

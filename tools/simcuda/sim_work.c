@@ -63,23 +63,32 @@ static uint64_t hash_rows(const struct sim_copy_work *c)
     return h;
 }
 
-static void describe_kernel(struct sim_text *t, const struct sim_kernel_work *k)
+static void describe_kernel(struct sim_text *t, const struct sim_kernel_work *k, int priority)
 {
     sim_text_add(t, "%s %u,%u,%u %u,%u,%u %u ", k->function->name, k->grid[0], k->grid[1],
                  k->grid[2], k->block[0], k->block[1], k->block[2], k->shared);
     sim_text_hex(t, k->args, k->function->host->args_bytes);
-    sim_text_add(t, " fn=%d,%d,%d prio=%d", k->max_dynamic, k->carveout, k->cache, k->priority);
+    sim_text_add(t, " fn=%d,%d,%d prio=%d", k->max_dynamic, k->carveout, k->cache, priority);
     for (unsigned i = 0; i < k->nattributes; i++) {
         sim_text_add(t, "%s%d:", i ? "," : " attr=", (int)k->attributes[i].id);
         sim_text_hex(t, &k->attributes[i].value, sizeof k->attributes[i].value);
     }
 }
 
-static void describe(struct sim_text *t, const struct sim_work *w)
+/* What it runs with: a node's own priority counts only where the instantiation asked for it. */
+static int priority_of(const struct sim_work *w, const struct sim_op *op)
+{
+    if (w == op->work ||
+        op->work->graph.program->flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY)
+        return w->kernel.priority;
+    return op->stream->priority;
+}
+
+static void describe(struct sim_text *t, const struct sim_work *w, const struct sim_op *op)
 {
     switch (w->kind) {
     case SIM_WORK_KERNEL:
-        describe_kernel(t, &w->kernel);
+        describe_kernel(t, &w->kernel, priority_of(w, op));
         break;
     case SIM_WORK_COPY:
         sim_text_add(t, "memcpy%cto%c - - - dst=", w->copy.src_host ? 'H' : 'D',
@@ -147,7 +156,7 @@ static void log_work(const struct sim_work *w, const struct sim_op *op, const ch
         sim_text_add(&text, "E %llu %llu %llu %s ", seq,
                      (unsigned long long)op->stream->object.ctx->id,
                      (unsigned long long)op->stream->id, how);
-    describe(&text, w);
+    describe(&text, w, op);
     sim_text_add(&text, " sub=%llu t=%llu", (unsigned long long)op->sub,
                  (unsigned long long)start_ns);
     sim_log_line(&text);
