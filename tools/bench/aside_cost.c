@@ -107,7 +107,7 @@ int main(int argc, char **argv)
         return 1;
     rig_open(&b.rig);
     b.x = rig_alloc(4096);
-    for (int warm = 0; warm < 20; warm++)
+    for (int warm = 0; warm < 100; warm++)
         round_of(&b);
     for (long i = 0; i < b.rounds; i++)
         samples[i] = round_of(&b);

@@ -16,25 +16,34 @@ import subprocess
 import sys
 import tempfile
 
-LAUNCHES, FEW, MANY = 2000, 5, 25
-NAME = re.compile(r"(?:c?ob|c?f[nile]+)=\((\d+)\)(?: (.*))?")
+LAUNCHES, SHOWN = 500, 12
+# Measured rounds of the two runs; each program warms up before them.
+PROGRAMS = (
+    ("hold_cost", [], (4, 24)),
+    ("aside_cost", [], (4, 24)),
+    ("aside_cost", ["--new"], (4, 24)),
+)
+SHIM = "libautograph.so"
+NAME = re.compile(r"c?(ob|fn)=\((\d+)\)(?: (.*))?")
 
 
-def cost_by_object(path):
-    """Own instructions by object file, from a callgrind output file."""
-    names, current, skip, total = {}, "?", False, {}
+def own_cost(path):
+    """Own instructions by (object file, function), from a callgrind output file."""
+    names, current, skip, total = {}, {"ob": "?", "fn": "?"}, False, {}
     for line in pathlib.Path(path).read_text().splitlines():
-        if line.startswith(("ob=", "cob=")):
-            number, name = NAME.match(line).groups()
+        named = NAME.match(line)
+        if named:
+            kind, number, name = named.groups()
             if name:
-                names[number] = name
-            if line.startswith("ob="):
-                current = names[number]
+                names[kind, number] = name
+            if not line.startswith("c"):
+                current[kind] = names[kind, number]
         elif line.startswith("calls="):
             skip = True  # the next line is the callee's cost, counted where the callee stands
-        elif line[:1].isdigit() or line[:1] in "+-*":
+        elif line and (line[0].isdigit() or line[0] in "+-*"):
             if not skip:
-                total[current] = total.get(current, 0) + int(line.split()[-1])
+                where = os.path.basename(current["ob"]), current["fn"]
+                total[where] = total.get(where, 0) + int(line.split()[-1])
             skip = False
     return total
 
@@ -44,7 +53,7 @@ def count(folder, program, options, rounds, shim):
         out = pathlib.Path(scratch, "callgrind.out")
         env = dict(os.environ, LD_LIBRARY_PATH=str(folder / "simcuda"))
         if shim:
-            env["LD_PRELOAD"] = str(folder / "libautograph.so")
+            env["LD_PRELOAD"] = str(folder / SHIM)
         loop = program.split("_")[0] + "_loop*"  # the compiler may have made a clone of it
         command = ["valgrind", "--tool=callgrind", f"--toggle-collect={loop}",
                    f"--callgrind-out-file={out}", str(folder / program), *options,
@@ -53,27 +62,35 @@ def count(folder, program, options, rounds, shim):
         if done.returncode != 0:
             sys.exit(f"callgrind.py: {program}: {done.stderr.strip()[-800:]}")
         # One file for all threads, and only the launching thread enters the loop.
-        return cost_by_object(out)
+        return own_cost(out)
 
 
-def per_launch(folder, program, options, shim):
-    few = count(folder, program, options, FEW, shim)
-    many = count(folder, program, options, MANY, shim)
-    launches = LAUNCHES * (MANY - FEW)
-    return {os.path.basename(o): round((c - few.get(o, 0)) / launches, 1)
-            for o, c in many.items() if c - few.get(o, 0) > launches // 100}
+def per_launch(folder, program, options, rounds, shim):
+    few, many = (count(folder, program, options, r, shim) for r in rounds)
+    launches = LAUNCHES * (rounds[1] - rounds[0])
+    return {where: (cost - few.get(where, 0)) / launches for where, cost in many.items()}
+
+
+def summary(cost):
+    objects, functions = {}, {}
+    for (library, function), n in cost.items():
+        objects[library] = objects.get(library, 0) + n
+        if library == SHIM:
+            functions[function] = round(n, 1)
+    most = sorted(functions, key=functions.get, reverse=True)[:SHOWN]
+    return {"in_shim": round(objects.get(SHIM, 0), 1),
+            "objects": {k: round(v, 1) for k, v in objects.items() if v >= 0.05},
+            "shim_functions": {f: functions[f] for f in most if functions[f] >= 0.05}}
 
 
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__.split("\n\n")[1])
     folder = pathlib.Path(sys.argv[1]).resolve()
-    for program, options in (("hold_cost", []), ("aside_cost", []), ("aside_cost", ["--new"])):
-        for shim in (False, True):
-            objects = per_launch(folder, program, options, shim)
-            row = {"bench": " ".join([program] + options), "unit": "instructions per launch",
-                   "shim": shim, "in_shim": objects.get("libautograph.so", 0), "objects": objects}
-            print(json.dumps(row), flush=True)
+    for program, options, rounds in PROGRAMS:
+        cost = summary(per_launch(folder, program, options, rounds, shim=True))
+        print(json.dumps(dict(bench=" ".join([program] + options),
+                              unit="instructions per launch", **cost)), flush=True)
 
 
 if __name__ == "__main__":
