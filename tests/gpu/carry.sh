@@ -14,6 +14,7 @@ build() {
         --symlink_prefix=/ "$@"
 }
 
+case $to in /*) ;; *) to=$PWD/$to ;; esac
 bin=$("${bazel[@]}" info bazel-bin 2>/dev/null)
 if [ -e "$to" ] && [ ! -e "$to/COMMIT" ]; then
     echo "carry.sh: $to exists and was not made by this script" >&2
@@ -49,6 +50,13 @@ carry //tools/audit:libgraph_share.so
 carry //tests/gpu:gemm_loop
 carry //tests/conformance:conformance
 carry //tools/simcuda:libcuda.so.1 simcuda/libcuda.so.1
+
+# What simcuda answers, for comparison with what the real driver will.
+if ! CONFORMANCE_OUT=$to/facts_simcuda.txt LD_LIBRARY_PATH=$to/simcuda \
+    timeout 200 "$to/conformance" >/dev/null; then
+    echo "carry.sh: conformance fails on the simulated driver" >&2
+    missing=1
+fi
 
 # The shared cudart of the toolkit that the examples were built with.
 cudart=$(find -L "$("${bazel[@]}" info output_base 2>/dev/null)/external/cuda/lib64/" -maxdepth 1 \
