@@ -20,7 +20,6 @@ struct sim_process sim;
 static __thread struct sim_tls tls;
 static pthread_key_t tls_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool forked; /* written in the child before it can call us */
 static int threads;
 
 extern struct sim_entry *const __start_sim_entries[], *const __stop_sim_entries[];
@@ -65,7 +64,7 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
     pthread_mutex_unlock(&sim_lock);
-    forked = sim.inited;
+    sim.forked |= sim.inited;
     sim_log_forget();
 }
 
@@ -105,7 +104,7 @@ static void start(void)
 __attribute__((destructor)) static void finish(void)
 {
     const char *path = getenv("SIMCUDA_STATS");
-    if (!path || !*path || forked)
+    if (!path || !*path || sim.forked)
         return;
     pthread_mutex_lock(&sim_lock);
     if (sim_stats.calls)
@@ -140,8 +139,8 @@ static CUresult check_context(int flags)
 CUresult sim_call_begin(struct sim_call *call, struct sim_entry *entry, uint64_t cost_ns, int flags)
 {
     call->entry = NULL;
-    if (__builtin_expect(forked, 0))
-        return flags & SIM_INIT ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_UNKNOWN;
+    if (__builtin_expect(sim.forked, 0) && flags & SIM_INIT)
+        return CUDA_ERROR_NOT_INITIALIZED;
     pthread_once(&once, start);
     pthread_mutex_lock(&sim_lock);
     call->entry = entry;

@@ -103,6 +103,7 @@ struct sim_entry *const *sim_entry_rows(size_t *out_count);
 /* ---- the process: what the environment asked for; written once ---- */
 struct sim_process {
     bool inited; /* cuInit succeeded */
+    bool forked; /* in a child of a process that had; written there before it can call us */
     int driver_version;
     int devices;
     uint64_t memory;

@@ -21,6 +21,8 @@ static uint64_t next_id = 1;
 
 SIM_API(cuInit, SIM_NS_LOAD, SIM_ANY, (unsigned flags), (flags))
 {
+    if (sim.forked)
+        return CUDA_ERROR_NOT_INITIALIZED;
     if (flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sim.devices)
