@@ -71,6 +71,18 @@ static struct ag_graph *allocate(const struct ag_oplog *log)
     return NULL;
 }
 
+static CUresult set_attributes(const struct ag_oplog *log, const struct ag_node *node)
+{
+    CUresult ret = CUDA_SUCCESS;
+    if (!node->sig->key.attrs)
+        return ret;
+    const struct ag_attrs *attrs = ag_attrs_at(&log->attrs, node->sig->key.attrs);
+    for (uint32_t i = 0; i < attrs->n && ret == CUDA_SUCCESS; i++)
+        ret = ag_real(log->cap->drv, cuGraphKernelNodeSetAttribute)(node->node, attrs->attr[i].id,
+                                                                    &attrs->attr[i].value);
+    return ret;
+}
+
 static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
 {
     const struct ag_driver *drv = log->cap->drv;
@@ -85,6 +97,8 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
         const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, log->args + node->args);
         ret = ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph,
                                                     i ? &g->node[i - 1].node : NULL, i ? 1 : 0, &p);
+        if (ret == CUDA_SUCCESS)
+            ret = set_attributes(log, node);
     }
     return ret;
 }

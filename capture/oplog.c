@@ -158,6 +158,7 @@ void ag_oplog_forget(struct ag_oplog *log)
         ag_stream_forget(s);
     log->generation++;
     ag_sigs_clear(&log->sigs);
+    ag_attrs_clear(&log->attrs);
     ag_funcs_clear(&log->funcs);
 }
 

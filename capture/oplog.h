@@ -6,6 +6,7 @@
 #define AG_CAPTURE_OPLOG_H
 
 #include "capture/atomic.h"
+#include "capture/attr.h"
 #include "capture/func.h"
 #include "capture/lock.h"
 #include "capture/sig.h"
@@ -65,6 +66,7 @@ struct ag_oplog {
     struct ag_stream *streams;    /* table */
     struct ag_funcs funcs;
     struct ag_sigs sigs;
+    struct ag_attr_table attrs;
     struct ag_budget *budget;
     struct ag_graph **by_entry; /* [entries], by budget entry */
     uint32_t entries;

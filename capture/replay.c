@@ -17,12 +17,28 @@ void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret)
 
 static CUresult submit_op(struct ag_oplog *log, const struct ag_op *op)
 {
+    const struct ag_driver *drv = log->cap->drv;
     const struct ag_sig_key *key = &op->sig->key;
     const struct ag_config *c = &key->config;
-    return ag_real(log->cap->drv,
-                   cuLaunchKernel)(key->handle, c->grid[0], c->grid[1], c->grid[2], c->block[0],
-                                   c->block[1], c->block[2], c->shared_bytes, log->cur->handle,
-                                   ag_op_pointers(log, op->sig->func, log->args + op->args), NULL);
+    void **params = ag_op_pointers(log, op->sig->func, log->args + op->args);
+    if (!key->attrs)
+        return ag_real(drv, cuLaunchKernel)(key->handle, c->grid[0], c->grid[1], c->grid[2],
+                                            c->block[0], c->block[1], c->block[2], c->shared_bytes,
+                                            log->cur->handle, params, NULL);
+    struct ag_attrs attrs = *ag_attrs_at(&log->attrs, key->attrs);
+    const CUlaunchConfig config = {
+        .gridDimX = c->grid[0],
+        .gridDimY = c->grid[1],
+        .gridDimZ = c->grid[2],
+        .blockDimX = c->block[0],
+        .blockDimY = c->block[1],
+        .blockDimZ = c->block[2],
+        .sharedMemBytes = c->shared_bytes,
+        .hStream = log->cur->handle,
+        .attrs = attrs.attr,
+        .numAttrs = attrs.n,
+    };
+    return ag_real(drv, cuLaunchKernelEx)(&config, key->handle, params, NULL);
 }
 
 static void submitted(struct ag_oplog *log)

@@ -37,21 +37,6 @@ static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_
     return ag_settle_status(cap, send(cap, l));
 }
 
-/* Launch attributes that say what is so anyway; any other one sends the launch on. */
-static bool neutral(const CUlaunchAttribute *a)
-{
-    switch ((int)a->id) {
-    case CU_LAUNCH_ATTRIBUTE_IGNORE:
-        return true;
-    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-        return a->value.cooperative == 0;
-    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-        return a->value.programmaticStreamSerializationAllowed == 0;
-    default:
-        return false;
-    }
-}
-
 static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct ag_launch *l)
 {
     const bool per_thread = l->stream == CU_STREAM_PER_THREAD ||
@@ -65,12 +50,7 @@ static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct a
         return AG_REFUSAL_ARGUMENTS;
     if (atomic_load_explicit(&cap->capturing, memory_order_relaxed))
         return AG_REFUSAL_CAPTURING;
-    if (!l->full)
-        return AG_REFUSAL_NONE;
-    for (unsigned i = 0; i < l->full->numAttrs; i++)
-        if (!neutral(&l->full->attrs[i]))
-            return AG_REFUSAL_ATTRIBUTE;
-    return AG_REFUSAL_NONE;
+    return ag_attrs_admissible(l->full) ? AG_REFUSAL_NONE : AG_REFUSAL_ATTRIBUTE;
 }
 
 /* The record of the launch's stream; the last one of the thread is remembered. */
@@ -163,11 +143,11 @@ static bool copy_args(struct ag_oplog *log, struct ag_sig *sig, const struct ag_
     return true;
 }
 
-static bool same(const struct ag_sig *sig, const struct ag_launch *l)
+static bool same(const struct ag_sig *sig, const struct ag_launch *l, uint32_t attrs)
 {
     return sig->key.handle == l->handle &&
            !memcmp(&sig->key.config, &l->config, sizeof l->config) &&
-           sig->key.state == sig->func->state_id;
+           sig->key.state == sig->func->state_id && sig->key.attrs == attrs;
 }
 
 /* The launch's signature: the expected one if it fits, else by look-up. NULL: *out_why. */
@@ -175,10 +155,13 @@ static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
                                 const struct ag_launch *l, enum ag_refusal *out_why)
 {
     const uint32_t expected = ag_policy_expect(s->policy);
-    if (expected && same(ag_sigs_at(&log->sigs, expected), l))
+    uint32_t attrs;
+    *out_why = AG_REFUSAL_NO_MEMORY;
+    if (!ag_attrs_intern(&log->attrs, l->full, &attrs))
+        return NULL;
+    if (expected && same(ag_sigs_at(&log->sigs, expected), l, attrs))
         return ag_sigs_at(&log->sigs, expected);
     struct ag_func *f = ag_funcs_get(&log->funcs, log->cap->drv, l->handle);
-    *out_why = AG_REFUSAL_NO_MEMORY;
     if (!f)
         return NULL;
     *out_why = f->barrier ? AG_REFUSAL_COMMUNICATION : AG_REFUSAL_PARAM_INFO;
@@ -187,13 +170,13 @@ static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
     if (f->barrier || !f->usable)
         return NULL;
     *out_why = AG_REFUSAL_NO_MEMORY;
-    return ag_sigs_intern(&log->sigs, f, &l->config);
+    return ag_sigs_intern(&log->sigs, f, &l->config, attrs);
 }
 
 /* Too many signatures for the tables: forget them all and start again. */
 static void make_room(struct ag_oplog *log)
 {
-    if (log->sigs.count == AG_SIGS_MAX)
+    if (log->sigs.count == AG_SIGS_MAX || log->attrs.count == AG_ATTR_SETS)
         ag_oplog_forget(log);
 }
 
@@ -401,17 +384,35 @@ static CUresult pass_aside(struct ag_stream *s, const struct ag_launch *l)
     return ret == CUDA_SUCCESS ? ret : ag_settle_status(log->cap, ret);
 }
 
+/* May this launch go straight on? The stream of a handle that this thread used last needs no look-up, not even of the
+ * current context: nothing is held there, whatever that is. */
+static bool may_pass(const struct ag_capture *cap, const struct ag_stream *s)
+{
+    return atomic_load_explicit(&s->aside, memory_order_relaxed) &&
+           !atomic_load_explicit(&s->log->open, memory_order_relaxed) &&
+           !atomic_load_explicit(&cap->troubled, memory_order_relaxed);
+}
+
+static struct ag_stream *last_stream(const struct ag_capture *cap, CUstream handle)
+{
+    const struct ag_thread *t = &ag_thread;
+    const bool own = handle && handle != CU_STREAM_LEGACY && t->handle == handle;
+    return own && t->epoch == atomic_load_explicit(&cap->epoch, memory_order_acquire) ? t->stream
+                                                                                      : NULL;
+}
+
 CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l)
 {
     if (ag_thread.busy)
         return send(cap, l);
     const enum ag_refusal why = inadmissible(cap, l);
-    struct ag_stream *s = why == AG_REFUSAL_NONE ? find_stream(cap, l->stream) : NULL;
+    struct ag_stream *s = why == AG_REFUSAL_NONE ? last_stream(cap, l->stream) : NULL;
+    if (s && may_pass(cap, s))
+        return pass_aside(s, l);
+    s = why == AG_REFUSAL_NONE ? find_stream(cap, l->stream) : NULL;
     if (!s)
         return pass(cap, l, why == AG_REFUSAL_NONE ? AG_REFUSAL_NO_MEMORY : why);
-    if (atomic_load_explicit(&s->aside, memory_order_relaxed) &&
-        !atomic_load_explicit(&s->log->open, memory_order_relaxed) &&
-        !atomic_load_explicit(&cap->troubled, memory_order_relaxed))
+    if (may_pass(cap, s))
         return pass_aside(s, l);
     return submit(s, l);
 }

@@ -20,6 +20,7 @@ struct Node {
     CUfunction f;
     unsigned grid, block;
     std::string bytes;
+    unsigned cluster = 0;
 };
 struct Graph {
     std::vector<Node> nodes;
@@ -51,6 +52,8 @@ std::string Line(const Node &n)
 {
     std::string text = functions[n.f].name + " <<<" + std::to_string(n.grid) + "," +
                        std::to_string(n.block) + ">>>";
+    if (n.cluster)
+        text += " cluster " + std::to_string(n.cluster);
     for (unsigned char c : n.bytes) {
         char hex[4];
         snprintf(hex, sizeof hex, " %02x", c);
@@ -117,6 +120,29 @@ CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned, unsigned, unsigned bx
         self->executed.push_back({Line({f, gx, bx, Bytes(f, params)}), "eager", s});
     return ret;
 }
+unsigned Cluster(const CUlaunchAttribute *attrs, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            return attrs[i].value.clusterDim.x;
+    return 0;
+}
+CUresult LaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **)
+{
+    const CUresult ret = Enter("cuLaunchKernelEx");
+    if (ret == CUDA_SUCCESS)
+        self->executed.push_back(
+            {Line({f, c->gridDimX, c->blockDimX, Bytes(f, params), Cluster(c->attrs, c->numAttrs)}),
+             "eager", c->hStream});
+    return ret;
+}
+CUresult NodeSetAttribute(CUgraphNode node, CUlaunchAttributeID id, const CUlaunchAttributeValue *v)
+{
+    const CUresult ret = Enter("cuGraphKernelNodeSetAttribute");
+    if (ret == CUDA_SUCCESS && id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        graphs[nodes[node].first].nodes[nodes[node].second].cluster = v->clusterDim.x;
+    return ret;
+}
 CUresult ExchangeMode(CUstreamCaptureMode *)
 {
     return CUDA_SUCCESS;
@@ -160,9 +186,10 @@ CUresult SetParams(CUgraphExec x, CUgraphNode node, const CUDA_KERNEL_NODE_PARAM
 {
     const CUresult ret = Enter("cuGraphExecKernelNodeSetParams_v2");
     EXPECT_TRUE(nodes.count(node)) << "the node of a graph that still exists";
+    Node &in_exec = execs[x].nodes[nodes[node].second]; // an update leaves attributes as they are
     if (ret == CUDA_SUCCESS)
-        execs[x].nodes[nodes[node].second] = {p->func, p->gridDimX, p->blockDimX,
-                                              Bytes(p->func, p->kernelParams)};
+        in_exec = {p->func, p->gridDimX, p->blockDimX, Bytes(p->func, p->kernelParams),
+                   in_exec.cluster};
     return ret;
 }
 CUresult GraphLaunch(CUgraphExec x, CUstream s)
@@ -203,6 +230,8 @@ void FillSlots()
     SLOT(cuFuncGetModule, GetModule);
     SLOT(cuFuncGetName, GetName);
     SLOT(cuLaunchKernel, LaunchKernel);
+    SLOT(cuLaunchKernelEx, LaunchKernelEx);
+    SLOT(cuGraphKernelNodeSetAttribute, NodeSetAttribute);
     SLOT(cuThreadExchangeStreamCaptureMode, ExchangeMode);
     SLOT(cuGraphCreate, GraphCreate);
     SLOT(cuGraphAddKernelNode_v2, AddKernelNode);
