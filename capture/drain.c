@@ -171,6 +171,8 @@ static void forget_context(struct ag_oplog *log, const void *unused)
     ag_oplog_forget(log);
     atomic_fetch_add(&log->cap->epoch, 1);
     atomic_store(&log->used, false);
+    atomic_store(&log->anchored, 1); /* nothing to tell policy about, and no context to enter */
+    log->last = NULL;
     if (log->pending != CUDA_SUCCESS)
         atomic_fetch_sub(&log->cap->troubled, 1);
     log->pending = CUDA_SUCCESS;
