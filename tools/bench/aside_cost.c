@@ -14,7 +14,7 @@
 
 struct item {
     CUfunction f;
-    unsigned a, grid, block;
+    unsigned a, grid, block, shared;
 };
 
 struct bench {
@@ -44,8 +44,9 @@ static void make_items(struct bench *b)
         it->grid = 1 + draw(b) % (unsigned)b->grids;
         it->block = 32 * (1 + draw(b) % 4);
         if (b->always_new) {
-            it->grid = 1 + (unsigned)(b->made % 4096);
-            it->block = 1 + (unsigned)(b->made / 4096 % 1024);
+            it->grid = 1 + (unsigned)(b->made % 64);
+            it->block = 1 + (unsigned)(b->made / 64 % 32);
+            it->shared = (unsigned)(b->made / 2048 % 49153); /* bytes; what any kernel may have */
         }
     }
 }
@@ -56,8 +57,8 @@ __attribute__((noinline)) static void aside_loop(struct bench *b)
     for (long i = 0; i < b->launches; i++) {
         struct item *it = &b->items[i];
         void *args[] = {&b->x, &it->a};
-        if (cuLaunchKernel(it->f, it->grid, 1, 1, it->block, 1, 1, 0, b->rig.stream, args, NULL) !=
-            CUDA_SUCCESS)
+        if (cuLaunchKernel(it->f, it->grid, 1, 1, it->block, 1, 1, it->shared, b->rig.stream, args,
+                           NULL) != CUDA_SUCCESS)
             exit(1);
     }
 }
