@@ -405,9 +405,43 @@ TEST_F(Graphs, TakeKernelsOfLibraries)
     FACT("kernel_node.params_name_function", got.func != nullptr, 0);
     FACT("kernel_node.params_context", got.ctx == ctx, 1);
     FACT("kernel_node.params_argument", *static_cast<int *>(got.kernelParams[1]), 55);
+    p.ctx = nullptr;
+    FACT("kernel_node.kern_without_context", drv.cuGraphAddKernelNode(&node, graph, nullptr, 0, &p),
+         CUDA_SUCCESS);
     p.kern = nullptr;
     p.func = reinterpret_cast<CUfunction>(kernel);
     NOTE("kernel_node.kernel_as_function", drv.cuGraphAddKernelNode(&node, graph, nullptr, 0, &p));
     drv.cuCtxSynchronize();
     drv.cuLibraryUnload(library);
+}
+
+TEST_F(Graphs, CarryPriorities)
+{
+    CUgraphNode node = add(1, 1);
+    CUkernelNodeAttrValue v = {};
+    NEED(drv.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
+    FACT("priority.of_an_added_node", v.priority, 0);
+    v.priority = -3;
+    FACT("priority.set_on_a_node",
+         drv.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v), CUDA_SUCCESS);
+    v = {};
+    NEED(drv.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
+    FACT("priority.read_back", v.priority, -3);
+    CUstream high = nullptr;
+    CUgraph captured = nullptr;
+    size_t n = 1;
+    NEED(drv.cuStreamCreateWithPriority(&high, CU_STREAM_NON_BLOCKING, -2));
+    NEED(drv.cuStreamBeginCapture(high, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    NEED(launch(null_kernel, high, {}));
+    NEED(drv.cuStreamEndCapture(high, &captured));
+    NEED(drv.cuGraphGetNodes(captured, &node, &n));
+    v = {};
+    NEED(drv.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
+    FACT("priority.of_a_captured_node", v.priority, -2);
+    NEED(drv.cuGraphInstantiateWithFlags(&exec, captured,
+                                         CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY));
+    FACT("priority.launch_with_node_priority", drv.cuGraphLaunch(exec, s), CUDA_SUCCESS);
+    NEED(drv.cuStreamSynchronize(s));
+    NEED(drv.cuGraphDestroy(captured));
+    NEED(drv.cuStreamDestroy(high));
 }

@@ -158,6 +158,29 @@ TEST_F(Launch, TellsTheLayoutOfParameters)
          CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Launch, KnowsItsAttributes)
+{
+    CUstream s = stream();
+    auto with = [&](CUlaunchAttributeID id, int value) {
+        CUlaunchAttribute a = {};
+        a.id = id;
+        memcpy(&a.value, &value, sizeof value);
+        CUlaunchConfig c = {1, 1, 1, 1, 1, 1, 0, s, &a, 1};
+        return drv.cuLaunchKernelEx(&c, null_kernel, nullptr, nullptr);
+    };
+    CUlaunchConfig none = {1, 1, 1, 1, 1, 1, 0, s, nullptr, 0};
+    FACT("attribute.none", drv.cuLaunchKernelEx(&none, null_kernel, nullptr, nullptr),
+         CUDA_SUCCESS);
+    FACT("attribute.unknown", with((CUlaunchAttributeID)999, 1), CUDA_ERROR_INVALID_VALUE);
+    FACT("attribute.ignore", with(CU_LAUNCH_ATTRIBUTE_IGNORE, 1), CUDA_SUCCESS);
+    FACT("attribute.priority", with(CU_LAUNCH_ATTRIBUTE_PRIORITY, -1), CUDA_SUCCESS);
+    FACT("attribute.priority_out_of_range", with(CU_LAUNCH_ATTRIBUTE_PRIORITY, -100), CUDA_SUCCESS);
+    FACT("attribute.cooperative", with(CU_LAUNCH_ATTRIBUTE_COOPERATIVE, 1), CUDA_SUCCESS);
+    FACT("attribute.programmatic", with(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 1),
+         CUDA_SUCCESS);
+    FACT("attribute.sync_after", drv.cuStreamSynchronize(s), CUDA_SUCCESS);
+}
+
 class Kernel : public Facts
 {
   protected:
@@ -324,4 +347,37 @@ TEST_F(IsolatedLaunch, DestroyedStream)
     NEED(drv.cuStreamCreate(&s, 1));
     NEED(drv.cuStreamDestroy(s));
     FACT("isolated.destroyed_stream", launch(null_kernel, s, {}), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
+TEST_F(IsolatedLaunch, FunctionOfAnUnloadedModule)
+{
+    CUmodule m = nullptr;
+    CUfunction f = nullptr;
+    NEED(drv.cuModuleLoadData(&m, ag_image_chain));
+    NEED(drv.cuModuleGetFunction(&f, m, "null"));
+    NEED(drv.cuModuleUnload(m));
+    NOTE("isolated.unloaded_function", launch(f, stream(), {}));
+}
+
+TEST_F(IsolatedLaunch, DestroyedEvent)
+{
+    CUevent e = nullptr;
+    NEED(drv.cuEventCreate(&e, 0));
+    NEED(drv.cuEventDestroy(e));
+    NOTE("isolated.destroyed_event", drv.cuEventQuery(e));
+}
+
+TEST_F(IsolatedLaunch, PatchAfterTheGraphIsGone)
+{
+    CUgraph g = nullptr;
+    CUgraphNode node = nullptr;
+    CUgraphExec e = nullptr;
+    CUDA_KERNEL_NODE_PARAMS p = {};
+    p.func = null_kernel;
+    p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimX = p.blockDimY = p.blockDimZ = 1;
+    NEED(drv.cuGraphCreate(&g, 0));
+    NEED(drv.cuGraphAddKernelNode(&node, g, nullptr, 0, &p));
+    NEED(drv.cuGraphInstantiateWithFlags(&e, g, 0));
+    NEED(drv.cuGraphDestroy(g));
+    NOTE("isolated.patch_after_graph_destroyed", drv.cuGraphExecKernelNodeSetParams(e, node, &p));
 }

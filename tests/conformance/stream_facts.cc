@@ -7,6 +7,8 @@
 
 #include "kernels/images.h"
 
+#include <unistd.h>
+
 #include <cstring>
 
 class Events : public Facts
@@ -222,6 +224,41 @@ TEST_F(Streams, WaitForAndWriteValues)
     FACT("value.misaligned", drv.cuStreamWriteValue32(a, at + 1, 1, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
+TEST_F(Streams, HaveIds)
+{
+    unsigned long long null_id = 0, legacy = 0, own = 0, user = 0;
+    NEED(drv.cuStreamGetId(nullptr, &null_id));
+    NEED(drv.cuStreamGetId(CU_STREAM_LEGACY, &legacy));
+    NEED(drv.cuStreamGetId(CU_STREAM_PER_THREAD, &own));
+    NEED(drv.cuStreamGetId(stream(), &user));
+    FACT("id.null_is_legacy", null_id == legacy, 1);
+    FACT("id.per_thread_differs", own == legacy || own == user, 0);
+}
+
+TEST_F(Streams, HoldAboutAThousandLaunches)
+{
+    CUstream s = stream();
+    std::atomic<unsigned> launched{0};
+    hold(s);
+    std::thread busy([&] {
+        drv.cuCtxSetCurrent(ctx);
+        for (int i = 0; i < 1500; i++) {
+            launch(null_kernel, s, {});
+            launched++;
+        }
+    });
+    unsigned before = 1, now = 0;
+    while (before != now) {
+        before = launched;
+        usleep(300000);
+        now = launched;
+    }
+    release();
+    busy.join();
+    NOTE("depth.launches_before_one_blocks", now);
+    FACT("depth.about_a_thousand", now > 900 && now < 1100, 1);
+}
+
 class Copies : public Facts
 {
 };
@@ -295,6 +332,14 @@ TEST_F(Memory, AnswersForItsHandles)
     NEED(drv.cuMemAlloc(&second, 1 << 20));
     NEED(drv.cuMemFree(second));
     NOTE("memory.same_address_again", first == second);
+    unsigned long long id = 0, id_again = 0;
+    NEED(drv.cuMemAlloc(&first, 1 << 20));
+    NEED(drv.cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, first));
+    NEED(drv.cuMemFree(first));
+    NEED(drv.cuMemAlloc(&second, 1 << 20));
+    NEED(drv.cuPointerGetAttribute(&id_again, CU_POINTER_ATTRIBUTE_BUFFER_ID, second));
+    NEED(drv.cuMemFree(second));
+    FACT("memory.buffer_id_is_never_reused", id == id_again, 0);
 }
 
 TEST_F(Memory, IsFreedInStreamOrder)

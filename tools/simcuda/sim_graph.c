@@ -336,15 +336,18 @@ SIM_API(cuGraphAddEventWaitNode, SIM_NS_ADD_NODE, SIM_INIT,
     return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_WAIT_EVENT, w, ret);
 }
 
+CUDA_KERNEL_NODE_PARAMS_v2 sim_node_narrow(const CUDA_KERNEL_NODE_PARAMS_v3 *k)
+{
+    return (CUDA_KERNEL_NODE_PARAMS_v2){
+        k->func,      k->gridDimX,       k->gridDimY,     k->gridDimZ, k->blockDimX, k->blockDimY,
+        k->blockDimZ, k->sharedMemBytes, k->kernelParams, k->extra,    k->kern,      k->ctx};
+}
+
 struct sim_work *sim_node_any(const CUgraphNodeParams *p, CUresult *out_ret)
 {
     switch (p->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: {
-        const CUDA_KERNEL_NODE_PARAMS_v3 *k = &p->kernel;
-        CUDA_KERNEL_NODE_PARAMS_v2 v2 = {k->func,      k->gridDimX,       k->gridDimY,
-                                         k->gridDimZ,  k->blockDimX,      k->blockDimY,
-                                         k->blockDimZ, k->sharedMemBytes, k->kernelParams,
-                                         k->extra,     k->kern,           k->ctx};
+        CUDA_KERNEL_NODE_PARAMS_v2 v2 = sim_node_narrow(&p->kernel);
         return sim_node_kernel(&v2, out_ret);
     }
     case CU_GRAPH_NODE_TYPE_MEMCPY:

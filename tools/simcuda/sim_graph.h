@@ -70,6 +70,7 @@ struct sim_work *sim_node_memcpy(const CUDA_MEMCPY3D *p, CUcontext ctx, CUresult
 CUgraphNodeType sim_node_type(const struct sim_work *work);
 CUDA_KERNEL_NODE_PARAMS_v2 sim_node_widen(const CUDA_KERNEL_NODE_PARAMS_v1 *p);
 
+CUDA_KERNEL_NODE_PARAMS_v2 sim_node_narrow(const CUDA_KERNEL_NODE_PARAMS_v3 *p);
 struct sim_work *sim_node_any(const CUgraphNodeParams *p, CUresult *out_ret);
 struct sim_work *sim_node_host(const CUDA_HOST_NODE_PARAMS *p, CUresult *out_ret);
 struct sim_work *sim_node_event(enum sim_work_kind kind, CUevent event, CUresult *out_ret);

@@ -338,6 +338,23 @@ SIM_API(cuGraphEventWaitNodeGetEvent, SIM_NS_SMALL, SIM_INIT, (CUgraphNode handl
     return node && !out ? CUDA_ERROR_INVALID_VALUE : ret;
 }
 
+SIM_API(cuGraphNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphNode handle, CUgraphNodeParams *p), (handle, p))
+{
+    CUresult ret;
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (p->type == CU_GRAPH_NODE_TYPE_KERNEL) {
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel = sim_node_narrow(&p->kernel);
+        return set_kernel(handle, &kernel);
+    }
+    struct sim_node *node = typed(handle, p->type, &ret);
+    struct sim_work *w = node ? sim_node_any(p, &ret) : NULL;
+    if (w)
+        put(node, w);
+    return ret;
+}
+
 /* ---- attributes of kernel nodes ---- */
 
 static struct sim_work *copy_kernel(const struct sim_work *w)

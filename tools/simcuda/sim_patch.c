@@ -94,9 +94,8 @@ static int memory_type(uintptr_t at)
     return r ? (int)r->kind : -1;
 }
 
-SIM_API(cuGraphExecMemcpyNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
-        (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx),
-        (exec, node, p, ctx))
+static CUresult patch_memcpy(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p,
+                             CUcontext ctx)
 {
     struct sim_exec *e;
     struct sim_step *s;
@@ -117,9 +116,15 @@ SIM_API(cuGraphExecMemcpyNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
     return CUDA_SUCCESS;
 }
 
-SIM_API(cuGraphExecMemsetNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
-        (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx),
+SIM_API(cuGraphExecMemcpyNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext ctx),
         (exec, node, p, ctx))
+{
+    return patch_memcpy(exec, node, p, ctx);
+}
+
+static CUresult patch_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p,
+                             CUcontext ctx)
 {
     struct sim_exec *e;
     struct sim_step *s;
@@ -140,6 +145,30 @@ SIM_API(cuGraphExecMemsetNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
     }
     put(e, s, w);
     return CUDA_SUCCESS;
+}
+
+SIM_API(cuGraphExecMemsetNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *p, CUcontext ctx),
+        (exec, node, p, ctx))
+{
+    return patch_memset(exec, node, p, ctx);
+}
+
+static CUresult patch_host(CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p)
+{
+    struct sim_exec *e;
+    struct sim_step *s;
+    CUresult ret = find(exec, node, CU_GRAPH_NODE_TYPE_HOST, &e, &s);
+    struct sim_work *w = ret ? NULL : sim_node_host(p, &ret);
+    if (w)
+        put(e, s, w);
+    return ret;
+}
+
+SIM_API(cuGraphExecHostNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_HOST_NODE_PARAMS *p), (exec, node, p))
+{
+    return patch_host(exec, node, p);
 }
 
 static CUresult patch_event(CUgraphExec exec, CUgraphNode node, CUgraphNodeType type, CUevent event)
@@ -166,6 +195,36 @@ SIM_API(cuGraphExecEventWaitNodeSetEvent, SIM_NS_SET_PARAMS, SIM_INIT,
         (CUgraphExec exec, CUgraphNode node, CUevent event), (exec, node, event))
 {
     return patch_event(exec, node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+SIM_API(cuGraphExecNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *p), (exec, node, p))
+{
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (p->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL: {
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel = sim_node_narrow(&p->kernel);
+        return patch_kernel(exec, node, &kernel);
+    }
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        return patch_memcpy(exec, node, &p->memcpy.copyParams, p->memcpy.copyCtx);
+    case CU_GRAPH_NODE_TYPE_MEMSET: {
+        CUDA_MEMSET_NODE_PARAMS set = {p->memset.dst,         p->memset.pitch, p->memset.value,
+                                       p->memset.elementSize, p->memset.width, p->memset.height};
+        return patch_memset(exec, node, &set, p->memset.ctx);
+    }
+    case CU_GRAPH_NODE_TYPE_HOST: {
+        CUDA_HOST_NODE_PARAMS host = {p->host.fn, p->host.userData};
+        return patch_host(exec, node, &host);
+    }
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+        return patch_event(exec, node, p->type, p->eventRecord.event);
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+        return patch_event(exec, node, p->type, p->eventWait.event);
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
 }
 
 SIM_API(cuGraphNodeSetEnabled, SIM_NS_SET_PARAMS, SIM_INIT,
