@@ -143,12 +143,13 @@ static void plain_loop(void)
         f[i] = scene_function(varying, names[i]);
     CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = scene_buffer();
-    unsigned accepted = 0, errors = 0;
+    unsigned accepted = 0, refused = 0, errors = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
         for (unsigned i = 0; i < (round == ODD_ROUND ? 11u : 12u); i++) {
             unsigned v = round * 12 + i;
             CUresult ret = scene_launch(f[i % 3], s, 1, 32, 0, ARGS(&x, &v));
             accepted += ret == CUDA_SUCCESS;
+            refused += ret != CUDA_SUCCESS;
             errors += ret != CUDA_SUCCESS;
             if (ret)
                 printf("round %u launch %u: %d\n", round, i, ret);
@@ -158,7 +159,7 @@ static void plain_loop(void)
         if (ret)
             printf("round %u wait: %d\n", round, ret);
     }
-    printf("accepted %u errors %u\n", accepted, errors);
+    printf("accepted %u refused %u errors %u\n", accepted, refused, errors);
     scene_show("x", 0, s, x);
 }
 

@@ -39,6 +39,7 @@ Played play_program(const std::string &program, const std::vector<std::string> &
                                    with_shim ? ag_test::runfile("libautograph.so") : "");
     env["SIMCUDA_LOG"] = dir + "/log";
     env["AUTOGRAPH_LOG"] = dir + "/messages";
+    env["AUTOGRAPH_FLUSH_US"] = "20000"; // a slow or loaded machine replays too
     for (const auto &[key, value] : more)
         env[key] = value;
     p.run = ag_test::run(argv, env, LIMIT);
@@ -135,7 +136,7 @@ TEST(O12, C3AProgramThatOnlyPollsSeesItsWorkDone)
 
 TEST(O19, C4AHostThatOnlyWatchesMemorySeesTheKernelsStore)
 {
-    same_as_native("O-19-watching", {}, false);
+    same_as_native("O-19-watching", {{"AUTOGRAPH_FLUSH_US", "100"}}, false);
 }
 
 TEST(O24, C3AFreeFindsTheHeldLaunchesSubmitted)
@@ -199,7 +200,12 @@ TEST_P(InternalFailure, C6LeavesNoTraceInTheProgram)
     Env count = {{"SIMCUDA_LOG_CALLS", "1"}};
     size_t calls = play("O-34-plain-loop", true, count).log.calls(symbol);
     ASSERT_GT(calls, 0u) << "the shim does not call " << symbol;
-    for (size_t n : {size_t(1), size_t(2), size_t(5), calls / 2, calls}) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const std::vector<size_t> nth = {1, calls / 2};
+#else
+    const std::vector<size_t> nth = {1, 2, 5, calls / 2, calls};
+#endif
+    for (size_t n : nth) {
         if (n < 1 || n > calls)
             continue;
         for (const char *code : {"1", "2", "999"}) {
@@ -243,11 +249,16 @@ TEST_P(RefusedLater, C2ALaunchThatTheDriverRefusesIsReportedOnce)
     Played p =
         play("O-34-plain-loop", true, {{"SIMCUDA_FAULT", fault}, {"AUTOGRAPH_MIN_SEEN", "2"}});
     expect_played(p, fault.c_str());
-    long errors = number_after(p.run.out, "errors ");
+    long accepted = number_after(p.run.out, "accepted "),
+         errors = number_after(p.run.out, "errors ");
     long executed = std::count_if(p.log.executed.begin(), p.log.executed.end(),
                                   [](const ag_test::Executed &e) { return e.grid != "-"; });
-    // A launch that is not executed has been told of, and no other: whether at once or later.
-    EXPECT_EQ(64 * 12 - 1, executed + errors) << p.run.out;
+    // One refusal at most, told once; what was accepted and did not run is that one. (The call that tells of it may be
+    // a launch, which then was not accepted itself.)
+    EXPECT_LE(errors, 1) << p.run.out;
+    EXPECT_LE(accepted - executed, errors) << p.run.out;
+    EXPECT_GE(accepted - executed, 0) << p.run.out;
+    EXPECT_EQ(64 * 12 - 1, accepted + number_after(p.run.out, "refused ")) << p.run.out;
 }
 
 INSTANTIATE_TEST_SUITE_P(O49, RefusedLater,
