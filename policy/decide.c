@@ -20,6 +20,8 @@
  *             switching back would move ends that are learned, and it costs but one launch in
  *             max_segment ops. Where the caller tells contents, a window recurs only if they do
  *             too, unless they are found not to (judge_contents).
+ * In both, max_segment is what the host makes within the liveness bound, if that is less
+ * (mind_the_host).
  * Both leave tails too short for a graph. After one, the end by count before it moves: in the
  * growing phase it is left out (`skip`), at max_segment a node min_graph ops earlier becomes one
  * (`end`).
@@ -42,6 +44,9 @@
 #define MOST_BREAKS 63u
 #define MOST_SEEN 65535u
 #define CONTENT_TRIES 4u
+#define MANY_BREAKS 8u /* so many within BREAK_WINDOW ends: the host is slower than the bound */
+#define BREAK_WINDOW 256u
+#define QUIET_ENDS 8192u /* so many ends without a break: perhaps it is faster again */
 #define MOST_TURNS 3u
 
 enum end { END_RULE, END_DRAIN, END_BREAK };
@@ -63,17 +68,24 @@ static bool growing(const struct ag_policy *p)
     return p->step < p->steps;
 }
 
-/* Follows every change of `step` or `before`. */
+/* Free running: no end below so many ops. */
+static inline uint32_t least(const struct ag_policy *p)
+{
+    return p->limits.min_segment < p->cap ? p->limits.min_segment : p->cap;
+}
+
+/* Follows every change of `step`, `before` or `cap`. */
 static void aim(struct ag_policy *p)
 {
     if (growing(p)) {
         p->cut_at = p->limits.first_segment << p->step;
+        p->cut_at = p->cut_at > p->cap ? p->cap : p->cut_at;
         p->recur_at = UINT32_MAX;
         return;
     }
     bool adrift = p->before == BEFORE_LENGTH || p->before == BEFORE_MARK;
-    p->cut_at = p->limits.max_segment;
-    p->recur_at = adrift ? 1 : p->limits.min_segment;
+    p->cut_at = p->cap;
+    p->recur_at = adrift ? 1 : least(p);
 }
 
 struct ag_policy *ag_policy_create(const struct ag_policy_limits *limits)
@@ -82,6 +94,7 @@ struct ag_policy *ag_policy_create(const struct ag_policy_limits *limits)
     if (!p)
         return NULL;
     p->limits = sane(limits);
+    p->cap = p->limits.max_segment;
     if (!ag_trie_init(&p->trie, p->limits.max_nodes)) {
         free(p);
         return NULL;
@@ -127,7 +140,7 @@ static inline bool recurs(const struct ag_policy *p)
 {
     if (p->window == p->anchor && (p->loose || p->bytes == p->anchor_bytes))
         return true;
-    return p->run >= p->limits.min_segment &&
+    return p->run >= least(p) &&
            ((p->window == p->prev && (p->loose || p->bytes == p->prev_bytes)) ||
             (p->lost && p->window >> p->hash_shift == 0));
 }
@@ -135,7 +148,7 @@ static inline bool recurs(const struct ag_policy *p)
 /* Would it be one if contents did not matter? */
 static inline bool nearly_recurs(const struct ag_policy *p)
 {
-    return p->run >= p->limits.min_segment && (p->window == p->anchor || p->window == p->prev);
+    return p->run >= least(p) && (p->window == p->anchor || p->window == p->prev);
 }
 
 /* Whether contents recur at all is found out: `misses` counts segments that ran to max_segment past places that only
@@ -322,6 +335,37 @@ static void settle(struct ag_policy *p, enum before why, bool drain)
     aim(p);
 }
 
+/* A host that takes longer for a segment than it may be held has it broken again and again, at ever other places; then
+ * segments must be shorter. */
+static void mind_the_host(struct ag_policy *p, enum end how)
+{
+    const uint64_t now = p->trie.now;
+    if (how != END_BREAK) {
+        if (p->cap >= p->limits.max_segment || now - p->last_break < QUIET_ENDS)
+            return;
+        p->last_break = now;
+        p->cap = p->cap > p->limits.max_segment / 2 ? p->limits.max_segment : p->cap * 2;
+        return;
+    }
+    if (p->sent) /* nothing was held for too long */
+        return;
+    if (now - p->break_window > BREAK_WINDOW) {
+        p->break_window = now;
+        p->breaks = 0;
+    }
+    p->last_break = now;
+    if (++p->breaks < MANY_BREAKS || p->cap <= p->limits.min_graph)
+        return;
+    const uint32_t fits = p->depth - p->depth / 4;
+    p->breaks = 0;
+    while (p->cap > p->limits.min_graph && p->cap > fits)
+        p->cap /= 2;
+    if (p->cap < p->limits.min_graph)
+        p->cap = p->limits.min_graph;
+    p->run = 0;
+    aim(p);
+}
+
 static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy *p, enum end how)
 {
     uint32_t node = p->cursor == AG_POLICY_LOST ? 0 : p->cursor;
@@ -345,6 +389,7 @@ static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy 
             avoid_short_tail(p);
         settle(p, why, how != END_RULE);
     }
+    mind_the_host(p, how);
     p->ended = node;
     begin_segment(p);
     return v;
@@ -480,7 +525,8 @@ void ag_policy_look(const struct ag_policy *p, struct ag_policy_view *out)
 static const char *check(const struct ag_policy *p)
 {
     const struct ag_node *at = p->cursor == AG_POLICY_LOST ? NULL : &p->trie.nodes[p->cursor];
-    if (p->depth > p->run || p->run >= p->cut_at || p->cut_at > p->limits.max_segment)
+    if (p->depth > p->run || p->run >= p->cut_at || p->cut_at > p->cap ||
+        p->cap > p->limits.max_segment)
         return "P1: depth, run and cut_at are out of order";
     if (at && ((p->cursor && !ag_trie_has(&p->trie, p->cursor)) ||
                ag_trie_depth(&p->trie, p->cursor) != p->depth))

@@ -19,10 +19,11 @@ struct ag_policy {
     struct ag_trie trie;
 
     /* the segment under way */
-    uint32_t cursor;   /* its node, or AG_POLICY_LOST */
-    uint32_t guess;    /* the node expected next, 0: none */
-    uint32_t depth;    /* its ops */
-    uint32_t run;      /* ops since the last end that is a place of the program */
+    uint32_t cursor; /* its node, or AG_POLICY_LOST */
+    uint32_t guess;  /* the node expected next, 0: none */
+    uint32_t depth;  /* its ops */
+    uint32_t run;    /* ops since the last end that is a place of the program */
+    uint32_t cap; /* most ops in a segment for now: what the host makes within the liveness bound */
     uint32_t cut_at;   /* run at which it ends in any case */
     uint32_t recur_at; /* run from which a recurring window ends it */
     bool sent;         /* an op of it was answered with send, or it was spoiled */
@@ -40,6 +41,9 @@ struct ag_policy {
     uint8_t near, misses, matches, turns; /* see judge_contents() */
     uint64_t anchor_at;                   /* ops when it was chosen or met last */
     uint64_t met_at;                      /* ops when any anchor was met last */
+
+    uint64_t break_window, last_break; /* ends (trie.now) when counting began; at the last break */
+    uint32_t breaks;                   /* since break_window */
 
     uint32_t ended; /* the node where the last segment ended, 0: none */
     enum before before;
