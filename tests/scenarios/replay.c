@@ -49,6 +49,8 @@ static void arguments_die(void)
             for (int i = 0; i < launches; i++)
                 launch_from_page(store, s, out + 4u * (unsigned)(16 * round + i), round * 100 + i,
                                  packed);
+            if (round % 2)
+                NEED(cuStreamSynchronize(s));
         }
         scene_show("stored", (unsigned)packed, s, out);
     }
