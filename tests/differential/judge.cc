@@ -153,17 +153,6 @@ std::string check_order(const Expectation &expectation)
     return "";
 }
 
-// A node's own priority counts only in graphs instantiated to use it; otherwise it runs with the priority of the stream
-// that the graph was launched into, which the log of a node does not show.
-std::string comparable(const Executed &e, bool with_priority)
-{
-    size_t at = e.state.find("prio=");
-    if (with_priority || at == std::string::npos)
-        return e.state;
-    return e.state.substr(0, at) +
-           e.state.substr(std::min(e.state.find(' ', at) + 1, e.state.size()));
-}
-
 // What was in force for each launch, beyond what the program knows: attributes, priority.
 std::string compare_states(const Expectation &native, const Expectation &shim)
 {
@@ -171,9 +160,7 @@ std::string compare_states(const Expectation &native, const Expectation &shim)
         return "another number of launches was accepted";
     for (size_t i = 0; i < native.accepted.size(); i++) {
         const Accepted &n = native.accepted[i], &s = shim.accepted[i];
-        if (!n.done || !s.done)
-            continue;
-        if (comparable(*n.done, !s.done->in_graph) != comparable(*s.done, !s.done->in_graph))
+        if (n.done && s.done && n.done->state != s.done->state)
             return "launch " + s.where + " (" + s.done->how + "): native ran with " +
                    n.done->state + ", shim with " + s.done->state;
     }
