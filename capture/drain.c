@@ -300,6 +300,27 @@ void ag_kernel_attribute_set(struct ag_capture *cap, CUkernel kernel, int attrib
     }
 }
 
+static AG_ATOMIC(CUkernel) * made_slot(struct ag_capture *cap, CUkernel kernel)
+{
+    const CUcontext current = current_context(cap);
+    struct ag_oplog *log = current ? ag_oplog_of(cap, current) : NULL;
+    const uint64_t hash = (uintptr_t)kernel * 0x9E3779B97F4A7C15ull;
+    return log ? &log->made[hash >> 32 & (AG_MADE_SLOTS - 1)] : NULL;
+}
+
+bool ag_function_is_made(struct ag_capture *cap, CUkernel kernel)
+{
+    AG_ATOMIC(CUkernel) *slot = made_slot(cap, kernel);
+    return slot && kernel && atomic_load_explicit(slot, memory_order_relaxed) == kernel;
+}
+
+void ag_function_made(struct ag_capture *cap, CUkernel kernel)
+{
+    AG_ATOMIC(CUkernel) *slot = made_slot(cap, kernel);
+    if (slot)
+        atomic_store_explicit(slot, kernel, memory_order_relaxed);
+}
+
 void ag_capture_begins(struct ag_capture *cap, enum ag_row row)
 {
     atomic_fetch_add(&cap->capturing, 1);

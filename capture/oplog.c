@@ -157,6 +157,8 @@ void ag_oplog_forget(struct ag_oplog *log)
     for (struct ag_stream *s = log->streams; s; s = s->hh.next)
         ag_stream_forget(s);
     log->generation++;
+    for (unsigned i = 0; i < AG_MADE_SLOTS; i++)
+        atomic_store_explicit(&log->made[i], NULL, memory_order_relaxed);
     ag_sigs_clear(&log->sigs);
     ag_attrs_clear(&log->attrs);
     ag_funcs_clear(&log->funcs);

@@ -22,6 +22,7 @@ extern "C" {
 #endif
 
 #define AG_CONTEXTS_MAX 256
+#define AG_MADE_SLOTS 1024 /* power of two */
 
 struct ag_graph;
 
@@ -67,6 +68,7 @@ struct ag_oplog {
     struct ag_funcs funcs;
     struct ag_sigs sigs;
     struct ag_attr_table attrs;
+    AG_ATOMIC(CUkernel) made[AG_MADE_SLOTS]; /* kernels whose function exists, by hash; no lock */
     struct ag_budget *budget;
     struct ag_graph **by_entry; /* [entries], by budget entry */
     uint32_t entries;

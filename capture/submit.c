@@ -224,6 +224,7 @@ static void finish(struct ag_oplog *log, struct ag_verdict v, enum ag_refusal wh
 
 static struct decision unrecorded(struct ag_oplog *log, enum ag_refusal why)
 {
+    ag_count(&log->cap->counters->launches_seen, 1);
     if (log->n)
         finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), why);
     return (struct decision){.send = true, .why = why};
@@ -279,7 +280,6 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
 {
     const uint32_t calls = atomic_load(&ag_unseen_calls);
     enum ag_refusal why = AG_REFUSAL_NONE;
-    log->seen++;
     if (log->cur && log->cur != s)
         finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), AG_REFUSAL_OTHER_STREAM);
     if (log->seen_calls != calls) {
@@ -298,6 +298,7 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
     const size_t before = log->args_used;
     struct decision d;
     log->args_used = before + ((bytes + 15u) & ~15u);
+    log->seen++;
     d = record(log, s, sig);
     return d;
 }

@@ -51,6 +51,11 @@ void ag_attribute_set(struct ag_capture *cap, CUfunction f, int attribute, int v
 /* The same for a CUkernel, which stands for a CUfunction per context: every function of its name may have changed. */
 void ag_kernel_attribute_set(struct ag_capture *cap, CUkernel kernel, int attribute, int value);
 
+/* Has cuKernelGetFunction answered for this kernel in the current context, as far as is remembered? False is always safe;
+ * forgotten with everything else that refers to functions. */
+bool ag_function_is_made(struct ag_capture *cap, CUkernel kernel);
+void ag_function_made(struct ag_capture *cap, CUkernel kernel);
+
 void ag_capture_begins(struct ag_capture *cap, enum ag_row row);
 void ag_capture_began(struct ag_capture *cap, CUresult ret);
 void ag_capture_ended(struct ag_capture *cap, CUresult ret);

@@ -98,6 +98,18 @@ CUresult ag_hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const c
     return ag_settle_status(AG_CAP, ret);
 }
 
+/* cuBLAS and cuDNN ask for the same function before nearly every launch. The first time it may be loaded, which can wait
+ * for the device; from then on the answer is a look-up. */
+CUresult ag_hook_cuKernelGetFunction(CUfunction *f, CUkernel kernel)
+{
+    if (!ag_function_is_made(AG_CAP, kernel))
+        ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ROW_cuKernelGetFunction);
+    const CUresult ret = AG_DRIVER(cuKernelGetFunction)(f, kernel);
+    if (ret == CUDA_SUCCESS)
+        ag_function_made(AG_CAP, kernel);
+    return ag_settle_status(AG_CAP, ret);
+}
+
 RETIRE(cuModuleUnload, (CUmodule m), (m), ag_retire_module(AG_CAP, m, AG_ROW_cuModuleUnload))
 RETIRE(cuLibraryUnload, (CUlibrary l), (l), ag_retire_module(AG_CAP, NULL, AG_ROW_cuLibraryUnload))
 RETIRE(cuStreamDestroy, (CUstream s), (s), ag_retire_stream(AG_CAP, s, AG_ROW_cuStreamDestroy))

@@ -20,7 +20,7 @@
 #define OLDEST_DRIVER 12040 /* cuFuncGetParamInfo */
 #define NEWEST_DRIVER 13999
 #ifndef FIRST_SEGMENT /* -D for experiments */
-#define FIRST_SEGMENT 4
+#define FIRST_SEGMENT 8
 #endif
 #define MIN_SEGMENT 64
 
