@@ -43,7 +43,7 @@
 #define BREAK_SPAN 64u
 #define MOST_BREAKS 63u
 #define MOST_SEEN 65535u
-#define CONTENT_TRIES 4u
+#define CONTENT_TRIES 2u
 #define MANY_BREAKS 8u /* so many within BREAK_WINDOW ends: the host is slower than the bound */
 #define BREAK_WINDOW 256u
 #define QUIET_ENDS 8192u /* so many ends without a break: perhaps it is faster again */
@@ -151,9 +151,10 @@ static inline bool nearly_recurs(const struct ag_policy *p)
     return p->run >= least(p) && (p->window == p->anchor || p->window == p->prev);
 }
 
-/* Whether contents recur at all is found out: `misses` counts segments that ran to max_segment past places that only
- * differ in contents; then places are known loosely. `matches` counts loose ends whose contents were the anchor's all
- * the same; then strictly again. After MOST_TURNS changes of mind it stays as it is. */
+/* Whether contents recur is found out, from the guess that they do. `misses` counts segments that
+ * ran to max_segment past places that only differ in contents; then places are known loosely.
+ * `matches` counts loose ends whose contents were the anchor's all the same; then strictly again.
+ * After MOST_TURNS changes of mind it stays as it is. */
 static void judge_contents(struct ag_policy *p, enum before why)
 {
     if (p->turns >= MOST_TURNS)
