@@ -289,7 +289,7 @@ def chain(s):
                 "eager": (command(*vary), {}),
                 "patch": (command(*vary, "--mode", "patch"), {}),
                 "pipelined": (command(*vary, "--mode", "pipelined"), {}),
-                "shim": (command(*vary), shim)})
+                "shim": (command(*vary), shim)}, runs=max(s.args.runs, 15))  # both are bimodal
             against(s, say, f"chain {kernels} vary sync", by_name, ["patch"], 0.9)
     with s.item("all arguments change, no sync: the right result") as say:
         by_name, _, _ = s.compare("chain 120 vary no sync", {
@@ -403,12 +403,13 @@ def torch(s):
     """Three trainings and an inference in PyTorch."""
     chosen = [n for n in TORCH if not s.args.only or any(o in n for o in s.args.only)]
     for name in chosen:
-        workload_section(s, name, wanted_share=SHARE_WANTED.get(name))
+        workload_section(s, name, wanted_share=SHARE_WANTED.get(name),
+                         options=["--blocks", "5", "--warmup", "2"])
 
 
 def frameworks(s):
     """Loops in Triton and CuPy must gain; a JAX program must be right."""
-    workload_section(s, "triton_loop", wanted_speed=1.5, bound=False)
+    workload_section(s, "triton_loop", wanted_speed=1.5)
     workload_section(s, "cupy_loop", wanted_speed=1.3, bound=False, modules="numpy")
     with s.item("triton_loop through kernel[grid](...): reported") as say:
         command = s.workload("triton_loop") + ["--jit"]
