@@ -79,9 +79,12 @@ Rule rule_of(const Setup &setup, uint64_t seed)
                                               : Rule::strict;
 }
 
-// What the child wrote to standard error is the best hint when it died.
-std::string hint(const std::string &errors)
+// What a child that died or hung wrote to standard error is the best hint: its own line, or else the last one.
+std::string hint(const std::string &errors, uint64_t seed)
 {
+    size_t own = errors.find("seed " + std::to_string(seed) + " ");
+    if (own != std::string::npos)
+        return errors.substr(own, errors.find('\n', own) - own);
     std::string last = errors.substr(0, errors.find_last_not_of('\n') + 1);
     size_t line = last.rfind('\n');
     return line == std::string::npos ? last : last.substr(line + 1);
@@ -103,11 +106,11 @@ std::vector<Verdict> judge_seeds(const Setup &setup, uint64_t first, uint64_t la
         Trace shim = read_trace(shimmed, seed, shim_status);
         Verdict v = judge(native, shim, rule);
         if (shim.status != 0)
-            v.why += " (" + hint(shim_errors) + ")";
+            v.why += " (" + hint(shim_errors, seed) + ")";
         if (setup.check_reference) {
             std::string why = judge_reference(native, rule);
             if (native.status != 0)
-                why += " (" + hint(plain_errors) + ")";
+                why += " (" + hint(plain_errors, seed) + ")";
             if (!why.empty())
                 broken->push_back("seed " + std::to_string(seed) + " without the shim: " + why);
         }

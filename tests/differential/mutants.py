@@ -4,7 +4,7 @@
 Called by  people, tools/test.sh         Calls  bazel, //tests/differential:runner
 Promise    exit status 0 only if the sound library passes and every mutant is caught within the given seeds
 
-mutants.py [--seeds N] [--first S] [--only NAME,NAME] [--jobs N] [--bazel "STARTUP OPTIONS"] [--build "OPTIONS"]
+mutants.py [--seeds N] [--first S] [--only NAME,NAME] [--jobs N] [--bazel="STARTUP OPTIONS"] [--build="OPTIONS"]
 """
 
 import argparse
