@@ -1,7 +1,7 @@
 /* tests/conformance/facts.cc - the driver under test, the facts file, what the facts share.
  * Called by  the *_facts.cc files       Calls  dlopen, the driver
  * Threads    see facts.h
- * Promise    suites that may kill the process or the context (Isolated*) run in a process of their own
+ * Promise    what may kill the process or the context (Isolated*) runs in a process of its own
  * Start at   main()                                                                         */
 #include "tests/conformance/facts.h"
 

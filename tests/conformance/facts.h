@@ -21,14 +21,15 @@
     X(cuDriverGetVersion)                                                                                                 \
     X(cuDeviceGet)                                                                                                        \
     X(cuDeviceGetAttribute)                                                                                               \
-    X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(                                \
-        cuDevicePrimaryCtxGetState) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent)          \
-        X(cuCtxSynchronize) X(cuCtxDestroy) X(cuCtxGetDevice) X(cuCtxGetStreamPriorityRange) X(                           \
-            cuGetErrorName) X(cuGetErrorString) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost)                              \
-            X(cuMemHostAlloc) X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(                             \
-                cuMemHostGetDevicePointer) X(cuMemAllocManaged) X(cuMemGetInfo) X(cuMemAllocAsync)                        \
-                X(cuMemFreeAsync) X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuMemcpyHtoD) X(                     \
-                    cuMemcpyDtoH) X(cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)          \
+    X(cuDevicePrimaryCtxRetain)                                                                                           \
+    X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxGetState) X(                              \
+        cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxSynchronize)                    \
+        X(cuCtxDestroy) X(cuCtxGetDevice) X(cuCtxGetStreamPriorityRange) X(cuGetErrorName) X(                             \
+            cuGetErrorString) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost) X(cuMemHostAlloc)                              \
+            X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer) X(                  \
+                cuMemAllocManaged) X(cuMemGetInfo) X(cuMemAllocAsync) X(cuMemFreeAsync)                                   \
+                X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(                       \
+                    cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)                          \
                     X(cuMemsetD8) X(cuMemsetD32) X(cuMemsetD8Async) X(cuMemsetD32Async) X(                                \
                         cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuModuleGetGlobal)                   \
                         X(cuLibraryLoadData) X(cuLibraryUnload) X(cuLibraryGetKernel) X(                                  \
@@ -40,16 +41,16 @@
                                     X(cuStreamQuery) X(cuStreamGetId) X(cuStreamGetPriority) X(                           \
                                         cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture)                  \
                                         X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(                    \
-                                            cuStreamWaitValue32) X(cuStreamWriteValue32)                                  \
-                                            X(cuStreamAddCallback) X(cuLaunchHostFunc) X(cuEventCreate) X(                \
-                                                cuEventDestroy) X(cuEventRecord) X(cuEventQuery)                          \
-                                                X(cuEventSynchronize) X(cuEventElapsedTime) X(                            \
-                                                    cuLaunchKernel) X(cuLaunchKernelEx) X(cuGraphCreate)                  \
-                                                    X(cuGraphDestroy) X(cuGraphAddKernelNode) X(                          \
-                                                        cuGraphAddMemsetNode) X(cuGraphAddMemcpyNode)                     \
-                                                        X(cuGraphAddEmptyNode) X(                                         \
-                                                            cuGraphAddEventRecordNode) X(cuGraphAddDependencies)          \
-                                                            X(cuGraphGetNodes) X(cuGraphNodeGetType) X(                   \
+                                            cuStreamWaitValue32) X(cuStreamWriteValue32) X(cuStreamAddCallback)           \
+                                            X(cuLaunchHostFunc) X(cuEventCreate) X(cuEventDestroy) X(                     \
+                                                cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)                      \
+                                                X(cuEventElapsedTime) X(cuLaunchKernel) X(                                \
+                                                    cuLaunchKernelEx) X(cuGraphCreate) X(cuGraphDestroy)                  \
+                                                    X(cuGraphAddKernelNode) X(cuGraphAddMemsetNode) X(                    \
+                                                        cuGraphAddMemcpyNode) X(cuGraphAddEmptyNode)                      \
+                                                        X(cuGraphAddEventRecordNode) X(                                   \
+                                                            cuGraphAddDependencies) X(cuGraphGetNodes)                    \
+                                                            X(cuGraphNodeGetType) X(                                      \
                                                                 cuGraphKernelNodeGetParams) X(cuGraphKernelNodeSetParams) \
                                                                 X(cuGraphInstantiateWithFlags) X(                         \
                                                                     cuGraphUpload) X(cuGraphLaunch)                       \

@@ -1,4 +1,4 @@
-/* tests/conformance/graph_facts.cc - graphs built node by node: checked, patched, updated, launched.
+/* tests/conformance/graph_facts.cc - graphs built node by node: checked, patched, launched.
  * Called by  facts.cc                   Calls  the driver under test
  * Threads    one
  * Promise    each test is about one thing that the shim relies on

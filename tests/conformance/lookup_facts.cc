@@ -1,4 +1,4 @@
-/* tests/conformance/lookup_facts.cc - cuGetProcAddress against the exported symbols, and sticky errors.
+/* tests/conformance/lookup_facts.cc - cuGetProcAddress against the exports, and sticky errors.
  * Called by  facts.cc                   Calls  the driver under test
  * Threads    one
  * Promise    every row of simcuda's table is checked against the driver

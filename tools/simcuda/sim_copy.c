@@ -14,8 +14,8 @@
 #include "tools/simcuda/sim_memory.h"
 #include "tools/simcuda/sim_stream.h"
 
-/* Pageable uploads up to this size are staged at once; larger ones pass through the staging buffer in
- * turns, which takes the stream's turn. */
+/* Pageable uploads up to this size are staged at once; larger ones pass through the staging buffer
+ * piece by piece, when the stream has come to them. */
 enum { STAGED_MOST = 64 * 1024 };
 
 static size_t extent(const struct sim_copy_work *c, size_t pitch, size_t slice)

@@ -1,4 +1,4 @@
-/* tools/simcuda/sim_update.c - a whole exec updated from a graph, and nodes of any kind set at once.
+/* tools/simcuda/sim_update.c - a whole exec updated from a graph.
  * Called by  programs                   Calls  sim_graph.c, sim_exec.c
  * Threads    bodies hold sim_lock
  * Promise    nothing changes unless everything may
