@@ -13,8 +13,8 @@
 
 CUresult df_say(struct df_step *step, const char *what, CUresult ret)
 {
-    df_text_add(&step->run->said[step->track], "%u.%u %s=%d\n", step->action->id, step->iteration,
-                what, ret);
+    df_text_add(&step->run->said[step->track], "%u.%u@%u %s=%d\n", step->action->id,
+                step->iteration, step->lane->index, what, ret);
     return ret;
 }
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace ag_diff
@@ -262,24 +263,33 @@ std::string check_told(const Trace &shim, size_t lost)
     return "";
 }
 
-// After a call of a track has answered with a sticky code no launch of it may succeed.
+// The lane ("ID.ITERATION@LANE WHAT=CODE"), whose context it is about; "" for lines that are no call's answer.
+std::string lane_of(const std::string &line)
+{
+    size_t at = line.find('@'), end = line.find(' ');
+    return at == std::string::npos || end == std::string::npos || at > end
+               ? ""
+               : line.substr(at, end - at);
+}
+
+// After a call has answered with a sticky code no call on that lane's context may succeed.
 std::string check_sticky(const std::string &said)
 {
     static const char *const sticky[] = {"=700", "=719", "=715"};
     std::istringstream in(said);
+    std::set<std::string> dead;
     std::string line;
-    bool dead = false;
     while (std::getline(in, line)) {
-        if (line.compare(0, 8, "episode ") == 0 || line.compare(0, 5, "lane ") == 0)
-            dead = false;
-        size_t at = line.rfind('=');
-        if (at == std::string::npos || line.find(" called=") != std::string::npos)
+        std::string lane = lane_of(line);
+        if (line.compare(0, 8, "episode ") == 0)
+            dead.clear();
+        if (lane.empty())
             continue;
-        std::string code = line.substr(at);
+        std::string code = line.substr(line.rfind('='));
         if (std::any_of(std::begin(sticky), std::end(sticky),
                         [&](const char *s) { return code == s; }))
-            dead = true;
-        else if (dead && code == "=0" && line.find(" query") == std::string::npos)
+            dead.insert(lane);
+        else if (dead.count(lane) && code == "=0" && line.find(" query") == std::string::npos)
             return "after a sticky error: " + line;
     }
     return "";

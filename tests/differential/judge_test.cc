@@ -147,10 +147,10 @@ TEST_F(Judge, SeesALaunchLostInSilenceWhereOneMayFail)
 
 TEST_F(Judge, SeesALaunchThatSucceedsAfterAStickyError)
 {
-    shim.said = "1.0 step=0\n2.0 step=700\n3.0 step=0\n";
+    shim.said = "1.0@0 step=0\n2.0@0 step=700\n3.0@0 step=0\n";
     EXPECT_NE("", why(Rule::sticky));
-    shim.said = "1.0 step=0\n2.0 step=700\n3.0 step=700\n";
-    EXPECT_EQ("", why(Rule::sticky));
+    shim.said = "1.0@0 step=0\n2.0@0 step=700\n3.0@0 step=700\n4.0@1 step=0\n";
+    EXPECT_EQ("", why(Rule::sticky)) << "lane 1 has a context of its own";
 }
 
 TEST_F(Judge, CountsADivergenceOnlyAfterAReplayInTheSameLoop)

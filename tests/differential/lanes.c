@@ -232,7 +232,7 @@ static void show_memory(struct df_run *run, struct df_lane *lane)
     }
     for (int i = 0; i < DF_STREAMS; i++)
         df_text_add(said, " %llx", (unsigned long long)atomic_load(&lane->stream[i].called));
-    df_text_add(said, " word %u\n", lane->word ? lane->word[0] : 0);
+    df_text_add(said, " word:%u\n", lane->word ? lane->word[0] : 0);
 }
 
 /* The context goes last and takes with it what is left; half of the lanes leave that to it. */
