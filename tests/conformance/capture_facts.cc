@@ -192,7 +192,7 @@ TEST_F(Capture, BelongsToItsThreadUnlessRelaxed)
     };
     NEED(begin(s));
     FACT("capture.end_in_other_thread", end_elsewhere(), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
-    NOTE("capture.end_after_wrong_thread", end(s));
+    FACT("capture.end_after_wrong_thread", end(s), CUDA_ERROR_ILLEGAL_STATE);
     NEED(begin(s, CU_STREAM_CAPTURE_MODE_RELAXED));
     FACT("capture.relaxed_end_in_other_thread", end_elsewhere(), CUDA_SUCCESS);
 }
@@ -238,7 +238,11 @@ TEST_F(Capture, OfOtherThreadsForbidsUnsafeCalls)
     elsewhere(
         "ctx_sync_local", local, [&] { return drv.cuCtxSynchronize(); }, no, broken);
     elsewhere(
-        "memcpy_sync", global, [&] { return drv.cuMemcpyHtoD(d, &v, 4); }, no, broken);
+        "memcpy_sync", global, [&] { return drv.cuMemcpyHtoD(d, &v, 4); }, ok, ok);
+    elsewhere(
+        "memcpy_sync_dtoh", global, [&] { return drv.cuMemcpyDtoH(&v, d, 4); }, ok, ok);
+    elsewhere(
+        "memset_sync", global, [&] { return drv.cuMemsetD8(d, 0, 4); }, ok, ok);
     elsewhere(
         "memcpy_async", global, [&] { return drv.cuMemcpyDtoDAsync(d, d + 64, 4, other); }, ok, ok);
     elsewhere(
@@ -261,32 +265,55 @@ TEST_F(Capture, OfOtherThreadsForbidsUnsafeCalls)
         ok, ok);
 }
 
-TEST_F(Capture, OfOtherThreadsLeavesGraphCallsAlone)
+TEST_F(Capture, OfOtherThreadsForbidsMakingAndDestroyingExecs)
 {
     const CUstreamCaptureMode global = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    const CUresult no = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, bad = CUDA_ERROR_INVALID_VALUE;
+    const CUresult broken = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, ok = CUDA_SUCCESS;
     CUgraph g = nullptr;
-    CUgraphExec e = nullptr;
+    CUgraphExec e = nullptr, refused = nullptr, none = nullptr;
     CUgraphNode node = nullptr;
     CUstream other = stream();
     CUDA_KERNEL_NODE_PARAMS p = {};
     p.func = null_kernel;
     p.gridDimX = p.gridDimY = p.gridDimZ = p.blockDimX = p.blockDimY = p.blockDimZ = 1;
-    const CUresult ok = CUDA_SUCCESS;
     NEED(drv.cuGraphCreate(&g, 0));
     elsewhere(
         "graph_add", global, [&] { return drv.cuGraphAddKernelNode(&node, g, nullptr, 0, &p); }, ok,
         ok);
+    NEED(drv.cuGraphInstantiateWithFlags(&e, g, 0));
+    auto instantiate = [&] { return drv.cuGraphInstantiateWithFlags(&refused, g, 0); };
+    elsewhere("graph_instantiate", global, instantiate, no, broken);
+    /* The capture is asked before the handle here ... */
     elsewhere(
-        "graph_instantiate", global, [&] { return drv.cuGraphInstantiateWithFlags(&e, g, 0); }, ok,
-        ok);
+        "graph_exec_destroy", global, [&] { return drv.cuGraphExecDestroy(none); }, no, broken);
+    /* ... and not at all there. */
     elsewhere(
-        "graph_upload", global, [&] { return drv.cuGraphUpload(e, other); }, ok, ok);
+        "graph_upload", global, [&] { return drv.cuGraphUpload(none, other); }, bad, ok);
     elsewhere(
-        "graph_launch", global, [&] { return drv.cuGraphLaunch(e, other); }, ok, ok);
+        "graph_launch", global, [&] { return drv.cuGraphLaunch(none, other); }, bad, ok);
     elsewhere(
-        "graph_set_params", global, [&] { return drv.cuGraphExecKernelNodeSetParams(e, node, &p); },
+        "graph_set_params", global,
+        [&] { return drv.cuGraphExecKernelNodeSetParams(none, node, &p); }, bad, ok);
+    elsewhere(
+        "live_exec_upload", global, [&] { return drv.cuGraphUpload(e, other); }, ok, ok);
+    elsewhere(
+        "live_exec_launch", global, [&] { return drv.cuGraphLaunch(e, other); }, ok, ok);
+    elsewhere(
+        "live_exec_set_params", global,
+        [&] { return drv.cuGraphExecKernelNodeSetParams(e, node, &p); }, ok, ok);
+    elsewhere(
+        "live_exec_destroy", global, [&] { return drv.cuGraphExecDestroy(e); }, no, broken);
+    /* What a builder beside the program must do. */
+    elsewhere(
+        "graph_instantiate_exchanged", global,
+        [&] {
+            CUstreamCaptureMode relaxed = CU_STREAM_CAPTURE_MODE_RELAXED;
+            drv.cuThreadExchangeStreamCaptureMode(&relaxed);
+            return instantiate();
+        },
         ok, ok);
-    elsewhere(
-        "graph_exec_destroy", global, [&] { return drv.cuGraphExecDestroy(e); }, ok, ok);
+    NEED(drv.cuGraphExecDestroy(e));
+    NEED(drv.cuGraphExecDestroy(refused));
     NEED(drv.cuGraphDestroy(g));
 }

@@ -99,7 +99,7 @@ TEST_F(Graphs, RefuseBadNodes)
     FACT("graph.add_without_params", try_add(p), CUDA_ERROR_INVALID_VALUE);
     p = params(1, 1);
     p.func = nullptr;
-    FACT("graph.add_without_function", try_add(p), CUDA_ERROR_INVALID_VALUE);
+    FACT("graph.add_without_function", try_add(p), CUDA_ERROR_INVALID_HANDLE);
     FACT("graph.add_null", drv.cuGraphAddKernelNode(&node, graph, nullptr, 0, nullptr),
          CUDA_ERROR_INVALID_VALUE);
     CUgraph other = nullptr;
@@ -402,7 +402,10 @@ TEST_F(Graphs, TakeKernelsOfLibraries)
     CUDA_KERNEL_NODE_PARAMS got = {};
     NEED(drv.cuGraphKernelNodeGetParams(node, &got));
     FACT("kernel_node.params_name_kern", got.kern == kernel, 1);
-    FACT("kernel_node.params_name_function", got.func != nullptr, 0);
+    FACT("kernel_node.params_name_function", got.func != nullptr, 1);
+    CUfunction of_kernel = nullptr;
+    NEED(drv.cuKernelGetFunction(&of_kernel, kernel));
+    NOTE("kernel_node.params_function_is_the_kernels", got.func == of_kernel);
     FACT("kernel_node.params_context", got.ctx == ctx, 1);
     FACT("kernel_node.params_argument", *static_cast<int *>(got.kernelParams[1]), 55);
     p.ctx = nullptr;
@@ -410,7 +413,8 @@ TEST_F(Graphs, TakeKernelsOfLibraries)
          CUDA_SUCCESS);
     p.kern = nullptr;
     p.func = reinterpret_cast<CUfunction>(kernel);
-    NOTE("kernel_node.kernel_as_function", drv.cuGraphAddKernelNode(&node, graph, nullptr, 0, &p));
+    FACT("kernel_node.kernel_as_function", drv.cuGraphAddKernelNode(&node, graph, nullptr, 0, &p),
+         CUDA_ERROR_INVALID_HANDLE);
     drv.cuCtxSynchronize();
     drv.cuLibraryUnload(library);
 }

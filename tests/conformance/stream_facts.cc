@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 class Events : public Facts
@@ -278,6 +279,21 @@ TEST_F(Copies, TakePageableMemoryAtTheCallAndPinnedMemoryLater)
     release();
     FACT("copy.pageable_as_of_the_call", read(d), 1);
     FACT("copy.pinned_as_of_the_run", read(d, 1), 2);
+}
+
+/* The call returns while the stream stands still: has it read all of its source? */
+TEST_F(Copies, TakeLargePageableMemoryAtTheCall)
+{
+    CUstream s = stream();
+    CUdeviceptr d = buffer(1 << 20);
+    for (size_t n : {size_t{65540}, size_t{1} << 20}) {
+        std::vector<int> pageable(n / 4, 1);
+        hold(s);
+        NEED(drv.cuMemcpyHtoDAsync(d, pageable.data(), n, s));
+        std::fill(pageable.begin(), pageable.end(), 2);
+        release();
+        FACT("copy.pageable_as_of_the_call_" + std::to_string(n), read(d, n / 4 - 1), 1);
+    }
 }
 
 TEST_F(Copies, CheckTheirOperands)

@@ -287,10 +287,10 @@ SIM_API_PTSZ(cuStreamEndCapture, SIM_NS_SMALL, SIM_CTX, (CUstream handle, CUgrap
         return CUDA_ERROR_ILLEGAL_STATE;
     if (c->origin != s)
         return sim_capture_break(c, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
-    if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != sim_self()->number)
-        return sim_capture_break(c, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
     sim_ref(c);
-    if (c->invalid)
+    if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != sim_self()->number)
+        ret = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD; /* the capture is over all the same */
+    else if (c->invalid)
         ret = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (is_unjoined(c, s->object.ctx))
         ret = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;

@@ -14,9 +14,9 @@
 #include "tools/simcuda/sim_memory.h"
 #include "tools/simcuda/sim_stream.h"
 
-/* Pageable uploads up to this size are staged at once; larger ones pass through the staging buffer
- * piece by piece, when the stream has come to them. */
-enum { STAGED_MOST = 64 * 1024 };
+/* Pageable uploads up to this size are staged at once and the call returns (seen up to 1 MiB, driver
+ * 580.159); beyond it we keep to the manual, which lets them wait for the stream. */
+enum { STAGED_MOST = 1024 * 1024 };
 
 static size_t extent(const struct sim_copy_work *c, size_t pitch, size_t slice)
 {
@@ -69,7 +69,9 @@ static void stage(struct sim_copy_work *c)
     c->src_slice = c->width * c->height;
 }
 
-/* dst_host, src_host of `want`: the operand may be memory that we did not allocate. */
+/* A plain copy is work in the legacy stream: another thread's capture of a non-blocking stream does
+ * not forbid it, one of a blocking stream does (IMPLICIT, from sim_stream_for_work).
+ * dst_host, src_host of `want`: the operand may be memory that we did not allocate. */
 static CUresult copy(const struct sim_copy_work *want, CUstream stream, bool async)
 {
     CUresult ret;
@@ -122,25 +124,25 @@ static CUresult copy_line(uintptr_t dst, bool dst_host, uintptr_t src, bool src_
     return copy(&want, stream, async);
 }
 
-SIM_API_PTDS(cuMemcpyHtoD_v2, SIM_NS_COPY, SIM_CTX | SIM_UNSAFE,
+SIM_API_PTDS(cuMemcpyHtoD_v2, SIM_NS_COPY, SIM_CTX,
              (CUdeviceptr dst, const void *src, size_t n), (dst, src, n))
 {
     return copy_line(dst, false, (uintptr_t)src, true, n, NULL, false);
 }
 
-SIM_API_PTDS(cuMemcpyDtoH_v2, SIM_NS_COPY, SIM_CTX | SIM_UNSAFE,
+SIM_API_PTDS(cuMemcpyDtoH_v2, SIM_NS_COPY, SIM_CTX,
              (void *dst, CUdeviceptr src, size_t n), (dst, src, n))
 {
     return copy_line((uintptr_t)dst, true, src, false, n, NULL, false);
 }
 
-SIM_API_PTDS(cuMemcpyDtoD_v2, SIM_NS_COPY, SIM_CTX | SIM_UNSAFE,
+SIM_API_PTDS(cuMemcpyDtoD_v2, SIM_NS_COPY, SIM_CTX,
              (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n))
 {
     return copy_line(dst, false, src, false, n, NULL, false);
 }
 
-SIM_API_PTDS(cuMemcpy, SIM_NS_COPY, SIM_CTX | SIM_UNSAFE,
+SIM_API_PTDS(cuMemcpy, SIM_NS_COPY, SIM_CTX,
              (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n))
 {
     return copy_line(dst, true, src, true, n, NULL, false);
@@ -170,7 +172,7 @@ SIM_API_PTSZ(cuMemcpyAsync, SIM_NS_COPY, SIM_CTX,
     return copy_line(dst, true, src, true, n, stream, true);
 }
 
-SIM_API_PTDS(cuMemcpyPeer, SIM_NS_COPY, SIM_CTX | SIM_UNSAFE,
+SIM_API_PTDS(cuMemcpyPeer, SIM_NS_COPY, SIM_CTX,
              (CUdeviceptr dst, CUcontext dst_ctx, CUdeviceptr src, CUcontext src_ctx, size_t n),
              (dst, dst_ctx, src, src_ctx, n))
 {
@@ -264,13 +266,13 @@ static CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D *c)
                            .Depth = 1};
 }
 
-SIM_API_PTDS(cuMemcpy2D_v2, SIM_NS_COPY, SIM_CTX | SIM_UNSAFE, (const CUDA_MEMCPY2D *c), (c))
+SIM_API_PTDS(cuMemcpy2D_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c), (c))
 {
     CUDA_MEMCPY3D all = c ? flat(c) : (CUDA_MEMCPY3D){0};
     return c ? copy_3d(&all, NULL, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API_PTDS(cuMemcpy2DUnaligned_v2, SIM_NS_COPY, SIM_CTX | SIM_UNSAFE, (const CUDA_MEMCPY2D *c),
+SIM_API_PTDS(cuMemcpy2DUnaligned_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c),
              (c))
 {
     CUDA_MEMCPY3D all = c ? flat(c) : (CUDA_MEMCPY3D){0};
@@ -284,7 +286,7 @@ SIM_API_PTSZ(cuMemcpy2DAsync_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c, 
     return c ? copy_3d(&all, stream, true) : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API_PTDS(cuMemcpy3D_v2, SIM_NS_COPY, SIM_CTX | SIM_UNSAFE, (const CUDA_MEMCPY3D *c), (c))
+SIM_API_PTDS(cuMemcpy3D_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY3D *c), (c))
 {
     return copy_3d(c, NULL, false);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/simcuda/sim_capture.h"
 #include "tools/simcuda/sim_context.h"
 #include "tools/simcuda/sim_graph.h"
 #include "tools/simcuda/sim_module.h"
@@ -129,13 +130,13 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
     return CUDA_SUCCESS;
 }
 
-SIM_API(cuGraphInstantiateWithFlags, SIM_NS_CREATE, SIM_CTX,
+SIM_API(cuGraphInstantiateWithFlags, SIM_NS_CREATE, SIM_CTX | SIM_UNSAFE,
         (CUgraphExec * out, CUgraph graph, unsigned long long flags), (out, graph, flags))
 {
     return instantiate(out, graph, flags);
 }
 
-SIM_API(cuGraphInstantiate_v2, SIM_NS_CREATE, SIM_CTX,
+SIM_API(cuGraphInstantiate_v2, SIM_NS_CREATE, SIM_CTX | SIM_UNSAFE,
         (CUgraphExec * out, CUgraph graph, CUgraphNode *out_node, char *log, size_t n),
         (out, graph, out_node, log, n))
 {
@@ -147,7 +148,7 @@ SIM_API(cuGraphInstantiate_v2, SIM_NS_CREATE, SIM_CTX,
     return ret;
 }
 
-SIM_API_PTSZ(cuGraphInstantiateWithParams, SIM_NS_CREATE, SIM_CTX,
+SIM_API_PTSZ(cuGraphInstantiateWithParams, SIM_NS_CREATE, SIM_CTX | SIM_UNSAFE,
              (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *p), (out, graph, p))
 {
     if (!p)
@@ -171,7 +172,10 @@ struct sim_exec *sim_exec_of(CUgraphExec handle, CUresult *out_ret)
 
 SIM_API(cuGraphExecDestroy, SIM_NS_CREATE, SIM_INIT, (CUgraphExec handle), (handle))
 {
-    CUresult ret;
+    /* Needs no context, but is unsafe during captures, whatever the handle. */
+    CUresult ret = sim_capture_forbids_unsafe();
+    if (ret)
+        return ret;
     struct sim_exec *e = sim_exec_of(handle, &ret);
     if (e)
         sim_handle_drop(e); /* a launch in flight keeps the program */

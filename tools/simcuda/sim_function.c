@@ -203,8 +203,7 @@ SIM_API(cuFuncSetAttribute, SIM_NS_SMALL, SIM_CTX,
         (CUfunction handle, CUfunction_attribute which, int value), (handle, which, value))
 {
     CUresult ret;
-    bool is_kernel;
-    struct sim_function *f = sim_function_of(handle, sim_context_current(), &is_kernel, &ret);
+    struct sim_function *f = function_only(handle, &ret);
     return f ? set_attribute(f, which, value) : ret;
 }
 
@@ -240,7 +239,12 @@ SIM_API(cuKernelGetAttribute, SIM_NS_SMALL, SIM_CTX,
     struct sim_function *f = kernel_only(handle, device, &ret);
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    return f ? get_attribute(f, out, which) : ret;
+    if (!f || which != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
+        return f ? get_attribute(f, out, which) : ret;
+    const struct sim_kernel_object *k = sim_handle_find(handle, SIM_KERNEL);
+    *out = k->told[device] ? k->max_dynamic[device]
+                           : SIM_DEFAULT_DYNAMIC_SHARED - (int)f->static_shared;
+    return CUDA_SUCCESS;
 }
 
 SIM_API(cuKernelSetAttribute, SIM_NS_SMALL, SIM_CTX,
@@ -249,7 +253,14 @@ SIM_API(cuKernelSetAttribute, SIM_NS_SMALL, SIM_CTX,
 {
     CUresult ret;
     struct sim_function *f = kernel_only(handle, device, &ret);
-    return f ? set_attribute(f, which, value) : ret;
+    if (f)
+        ret = set_attribute(f, which, value);
+    if (!ret && which == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
+        struct sim_kernel_object *k = sim_handle_find(handle, SIM_KERNEL);
+        k->told[device] = true;
+        k->max_dynamic[device] = value;
+    }
+    return ret;
 }
 
 SIM_API(cuKernelSetCacheConfig, SIM_NS_SMALL, SIM_CTX,

@@ -139,8 +139,9 @@ static struct sim_context *context_for(CUcontext handle, CUresult *out_ret)
 
 struct sim_work *sim_node_kernel(const CUDA_KERNEL_NODE_PARAMS_v2 *p, CUresult *out_ret)
 {
-    if (!p->func && !p->kern) {
-        *out_ret = CUDA_ERROR_INVALID_VALUE;
+    /* `func` takes functions only: a kernel cast to one can be launched, but not added. */
+    if ((!p->func && !p->kern) || (p->func && sim_handle_find(p->func, SIM_KERNEL))) {
+        *out_ret = CUDA_ERROR_INVALID_HANDLE;
         return NULL;
     }
     struct sim_function *f = p->func ? sim_handle_find(p->func, SIM_FUNCTION) : NULL;

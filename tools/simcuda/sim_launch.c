@@ -52,7 +52,8 @@ static CUresult take_attributes(struct sim_kernel_work *k, const CUlaunchConfig 
     return CUDA_SUCCESS;
 }
 
-/* The `extra` list: a buffer and its size. */
+/* The `extra` list: a buffer and its size. A buffer that ends early is accepted; what lies beyond it
+ * is undefined, here zero. */
 static CUresult take_buffer(char *args, const struct sim_kernel *host, void **extra)
 {
     const void *buffer = NULL;
@@ -64,12 +65,13 @@ static CUresult take_buffer(char *args, const struct sim_kernel *host, void **ex
             bytes = *(const size_t *)extra[1];
         else
             return CUDA_ERROR_INVALID_VALUE;
-    if (!buffer || bytes < host->args_bytes)
+    if (!buffer)
         return host->args_bytes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-    for (uint32_t i = 0; i < host->nparams;
-         i++) /* not the padding: the log must not depend on it */
-        memcpy(args + host->params[i].offset, (const char *)buffer + host->params[i].offset,
-               host->params[i].size);
+    /* Not the padding: the log must not depend on it. */
+    for (uint32_t i = 0; i < host->nparams && host->params[i].offset < bytes; i++) {
+        const size_t at = host->params[i].offset, size = host->params[i].size;
+        memcpy(args + at, (const char *)buffer + at, size < bytes - at ? size : bytes - at);
+    }
     return CUDA_SUCCESS;
 }
 

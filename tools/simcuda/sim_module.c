@@ -105,8 +105,15 @@ static CUresult load(CUmodule *out, const void *bytes)
     CUresult ret = (CUresult)sim_image_read(bytes, image);
     if (!ret)
         ret = check_image(image);
+    /* Loading waits for the context's work, as unloading does. */
+    struct sim_context *ctx = sim_ref(sim_context_current());
     if (!ret)
-        ret = make_module(image, sim_context_current(), &m);
+        ret = sim_context_drain(ctx);
+    if (!ret && ctx->destroyed) /* meanwhile: the lock was open */
+        ret = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (!ret)
+        ret = make_module(image, ctx, &m);
+    sim_unref(ctx);
     if (!ret)
         *out = sim_handle_make(m); /* the object's first reference stays with the handle's life */
     free(image);

@@ -43,6 +43,10 @@ struct sim_kernel_object {
     struct sim_object object; /* SIM_KERNEL */
     struct sim_library *library;
     size_t index; /* of the function in each of its modules */
+    /* What the kernel itself was told, by device. It goes down to the function; what the function is
+     * told does not come up. */
+    bool told[SIM_MAX_DEVICES];
+    int max_dynamic[SIM_MAX_DEVICES];
 };
 
 struct sim_library {

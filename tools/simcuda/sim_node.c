@@ -190,7 +190,7 @@ static void get_kernel(struct sim_node *node, CUDA_KERNEL_NODE_PARAMS_v2 *out)
                                         .kernelParams = node->view};
     out->ctx = node->work->object.ctx->object.handle;
     out->kern = k->kernel;
-    out->func = k->kernel ? NULL : function_handle(k);
+    out->func = function_handle(k); /* of a kernel too */
 }
 
 SIM_API(cuGraphKernelNodeGetParams_v2, SIM_NS_SMALL, SIM_INIT,

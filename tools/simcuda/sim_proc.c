@@ -58,12 +58,14 @@ static CUresult get(const char *name, void **out, int version, cuuint64_t flags,
 {
     CUdriverProcAddressQueryResult status;
     if (!name || !out || version > sim.driver_version ||
-        flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
+        flags > (CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM))
         return CUDA_ERROR_INVALID_VALUE;
-    *out = choose(name, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
+    *out = choose(name, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0,
+                  &status);
+    /* Who asks for the reason gets that and no error. */
     if (out_status)
         *out_status = status;
-    return *out ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return *out || out_status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 #undef cuGetProcAddress
