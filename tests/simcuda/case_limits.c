@@ -55,20 +55,18 @@ static void old_driver(void)
 
 /* Launches behind a held stream until one blocks. */
 static unsigned launched;
+static CUcontext shared;
+static CUstream held;
 
 static void *launch_on(void *data)
 {
-    CUstream s = data;
-    CUfunction f = case_function(ag_image_chain, "null");
+    CUfunction f = data;
     for (int i = 0; i < 1500; i++) {
-        NEED(case_launch(f, s, 1, 1, NULL));
+        NEED(case_launch(f, held, 1, 1, NULL));
         __atomic_add_fetch(&launched, 1, __ATOMIC_SEQ_CST);
     }
     return NULL;
 }
-
-static CUcontext shared;
-static CUstream held;
 
 static void *launch_many(void *data)
 {
@@ -84,8 +82,9 @@ static void depth(void)
     NEED(cuCtxGetCurrent(&shared));
     unsigned *flag = case_flag();
     held = case_stream();
+    CUfunction f = case_function(ag_image_chain, "null"); /* loading would wait for the flag */
     NEED(case_launch(case_function(ag_image_flag, "wait_flag"), held, 1, 1, ARGS(&flag, &one)));
-    pthread_create(&t, NULL, launch_many, held);
+    pthread_create(&t, NULL, launch_many, f);
     while (before != now || now == 0) { /* until it stands still */
         before = __atomic_load_n(&launched, __ATOMIC_SEQ_CST);
         usleep(300000);

@@ -209,7 +209,7 @@ TEST_F(Sim, HasAsMuchMemoryAsItIsTold)
 TEST_F(Sim, IsAsOldAsItIsTold)
 {
     EXPECT_EQ(run_case("old_driver", {{"SIMCUDA_DRIVER", "12020"}}).out,
-              "12020: 500 1, too new a version: 1\n");
+              "12020: 0 1, too new a version: 1\n");
     EXPECT_EQ(run_case("old_driver").out, "13000: 0 0, too new a version: 0\n");
 }
 
