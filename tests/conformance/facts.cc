@@ -214,8 +214,7 @@ int main(int argc, char **argv)
     for (int s = 0; s < unit->total_test_suite_count(); s++) {
         const auto *suite = unit->GetTestSuite(s);
         for (int t = 0; t < suite->total_test_count(); t++, tests++)
-            red +=
-                run_alone(std::string(suite->name()) + "." + suite->GetTestInfo(t)->name()) != 0;
+            red += run_alone(std::string(suite->name()) + "." + suite->GetTestInfo(t)->name()) != 0;
     }
     printf("CONFORMANCE: %d tests, %d not as expected\n", tests, red);
     return red != 0;

@@ -124,26 +124,26 @@ static CUresult copy_line(uintptr_t dst, bool dst_host, uintptr_t src, bool src_
     return copy(&want, stream, async);
 }
 
-SIM_API_PTDS(cuMemcpyHtoD_v2, SIM_NS_COPY, SIM_CTX,
-             (CUdeviceptr dst, const void *src, size_t n), (dst, src, n))
+SIM_API_PTDS(cuMemcpyHtoD_v2, SIM_NS_COPY, SIM_CTX, (CUdeviceptr dst, const void *src, size_t n),
+             (dst, src, n))
 {
     return copy_line(dst, false, (uintptr_t)src, true, n, NULL, false);
 }
 
-SIM_API_PTDS(cuMemcpyDtoH_v2, SIM_NS_COPY, SIM_CTX,
-             (void *dst, CUdeviceptr src, size_t n), (dst, src, n))
+SIM_API_PTDS(cuMemcpyDtoH_v2, SIM_NS_COPY, SIM_CTX, (void *dst, CUdeviceptr src, size_t n),
+             (dst, src, n))
 {
     return copy_line((uintptr_t)dst, true, src, false, n, NULL, false);
 }
 
-SIM_API_PTDS(cuMemcpyDtoD_v2, SIM_NS_COPY, SIM_CTX,
-             (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n))
+SIM_API_PTDS(cuMemcpyDtoD_v2, SIM_NS_COPY, SIM_CTX, (CUdeviceptr dst, CUdeviceptr src, size_t n),
+             (dst, src, n))
 {
     return copy_line(dst, false, src, false, n, NULL, false);
 }
 
-SIM_API_PTDS(cuMemcpy, SIM_NS_COPY, SIM_CTX,
-             (CUdeviceptr dst, CUdeviceptr src, size_t n), (dst, src, n))
+SIM_API_PTDS(cuMemcpy, SIM_NS_COPY, SIM_CTX, (CUdeviceptr dst, CUdeviceptr src, size_t n),
+             (dst, src, n))
 {
     return copy_line(dst, true, src, true, n, NULL, false);
 }
@@ -272,8 +272,7 @@ SIM_API_PTDS(cuMemcpy2D_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c), (c))
     return c ? copy_3d(&all, NULL, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API_PTDS(cuMemcpy2DUnaligned_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c),
-             (c))
+SIM_API_PTDS(cuMemcpy2DUnaligned_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c), (c))
 {
     CUDA_MEMCPY3D all = c ? flat(c) : (CUDA_MEMCPY3D){0};
     return c ? copy_3d(&all, NULL, false) : CUDA_ERROR_INVALID_VALUE;

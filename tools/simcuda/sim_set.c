@@ -60,7 +60,7 @@ static CUresult set(uintptr_t dst, size_t pitch, uint32_t value, unsigned elemen
 }
 
 #define SETS(bits, type)                                                                           \
-    SIM_API_PTDS(cuMemsetD##bits##_v2, SIM_NS_MEMSET, SIM_CTX,                        \
+    SIM_API_PTDS(cuMemsetD##bits##_v2, SIM_NS_MEMSET, SIM_CTX,                                     \
                  (CUdeviceptr at, type value, size_t n), (at, value, n))                           \
     {                                                                                              \
         return set(at, 0, value, bits / 8, n, 1, NULL, false);                                     \
@@ -70,7 +70,7 @@ static CUresult set(uintptr_t dst, size_t pitch, uint32_t value, unsigned elemen
     {                                                                                              \
         return set(at, 0, value, bits / 8, n, 1, stream, true);                                    \
     }                                                                                              \
-    SIM_API_PTDS(cuMemsetD2D##bits##_v2, SIM_NS_MEMSET, SIM_CTX,                      \
+    SIM_API_PTDS(cuMemsetD2D##bits##_v2, SIM_NS_MEMSET, SIM_CTX,                                   \
                  (CUdeviceptr at, size_t pitch, type value, size_t width, size_t height),          \
                  (at, pitch, value, width, height))                                                \
     {                                                                                              \
