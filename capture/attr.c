@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the value that count; 0: left out; -1: not replayed. Cooperative and programmatic launches, priorities and
- * memory-sync domains need more than a node attribute: edges, an instantiation flag, an order barrier. */
+/* Bytes of the value that count; 0: left out; -1: not replayed. Cooperative and programmatic
+ * launches, priorities and memory-sync domains need more than a node attribute: edges, an
+ * instantiation flag, an order barrier. */
 static int meaning(const CUlaunchAttribute *a)
 {
     switch ((int)a->id) {

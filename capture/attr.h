@@ -1,8 +1,9 @@
 /* capture/attr.h - launch attributes: which may be replayed, as sets that are equal or not.
  * Called by  capture/{submit,replay,graph}.c       Calls  nothing
  * Threads    a table belongs to its log's lock
- * Promise    a set holds the meaningful bytes only, everything else zero, in the order of the call. Attributes that say
- *            what is so anyway are left out. An attribute that is not listed in attr.c sends its launch on eagerly. */
+ * Promise    a set holds the meaningful bytes only, everything else zero, in the order of the call.
+ * Attributes that say what is so anyway are left out. An attribute that is not listed in attr.c
+ * sends its launch on eagerly. */
 #ifndef AG_CAPTURE_ATTR_H
 #define AG_CAPTURE_ATTR_H
 

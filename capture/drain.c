@@ -1,4 +1,5 @@
-/* capture/drain.c - everything that makes the program see its work, or changes what a launch reads. See submit.h.
+/* capture/drain.c - everything that makes the program see its work, or changes what a launch reads.
+ * See submit.h.
  * Start at   ag_drain() */
 #include "capture/guard.h"
 #include "capture/replay.h"
@@ -235,8 +236,8 @@ static CUcontext current_context(struct ag_capture *cap)
     return ctx;
 }
 
-/* The entry of the handle in this log; made in the current context's, so that the value is known before the first
- * launch. */
+/* The entry of the handle in this log; made in the current context's, so that the value is known
+ * before the first launch. */
 static struct ag_func *entry_of(struct ag_oplog *log, CUfunction f, CUcontext current)
 {
     return log->ctx == current ? ag_funcs_get(&log->funcs, log->cap->drv, f)
@@ -263,7 +264,8 @@ void ag_attribute_set(struct ag_capture *cap, CUfunction f, int attribute, int v
     }
 }
 
-/* A function made from the kernel carries its name; one of that name that was not is only learned anew. */
+/* A function made from the kernel carries its name; one of that name that was not is only learned
+ * anew. */
 static void doubt_namesakes(struct ag_oplog *log, const struct ag_func *kernel, int attribute,
                             int value)
 {
@@ -333,8 +335,8 @@ void ag_capture_began(struct ag_capture *cap, CUresult ret)
         atomic_fetch_sub(&cap->capturing, 1);
 }
 
-/* Did this answer of EndCapture end a capture? (CUDA 13.0: the 900 codes say that it ended invalid; WRONG_THREAD and
- * ILLEGAL_STATE leave it, if there is one, going on.) */
+/* Did this answer of EndCapture end a capture? (CUDA 13.0: the 900 codes say that it ended invalid;
+ * WRONG_THREAD and ILLEGAL_STATE leave it, if there is one, going on.) */
 static bool over(CUresult ret)
 {
     switch ((int)ret) {

@@ -34,8 +34,9 @@ static CUresult param_info(const struct ag_driver *drv, const struct ag_func *f,
     return ag_real(drv, cuFuncGetParamInfo)(f->handle, index, offset, size);
 }
 
-/* INVALID_VALUE for an index past the end is the documented end of the list; anything else is a handle of the other
- * kind (INVALID_HANDLE; measured on 580.159) or a function that cannot be described. */
+/* INVALID_VALUE for an index past the end is the documented end of the list; anything else is a
+ * handle of the other kind (INVALID_HANDLE; measured on 580.159) or a function that cannot be
+ * described. */
 static bool read_layout(const struct ag_driver *drv, struct ag_func *f)
 {
     size_t offset, size;

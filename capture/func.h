@@ -1,9 +1,10 @@
 /* capture/func.h - kernels by handle: parameter layout, module, attributes in force.
  * Called by  capture/submit.c, capture/oplog.c       Calls  shim/driver.h
  * Threads    caller holds the log's lock
- * Promise    an entry lives until the module or library of its handle is unloaded, or its context ends; the caller
- *            clears the table then (handles are re-used). Layout: offsets and sizes in bytes as the driver reports
- *            them (cuFuncGetParamInfo, CUDA 12.4), probed once up to the first failing index.
+ * Promise    an entry lives until the module or library of its handle is unloaded, or its context
+ * ends; the caller clears the table then (handles are re-used). Layout: offsets and sizes in bytes
+ * as the driver reports them (cuFuncGetParamInfo, CUDA 12.4), probed once up to the first failing
+ * index.
  * Start at   ag_funcs_get() */
 #ifndef AG_CAPTURE_FUNC_H
 #define AG_CAPTURE_FUNC_H
@@ -15,7 +16,9 @@
 extern "C" {
 #endif
 
-#define AG_ARGS_MAX 32764 /* bytes of arguments a launch may have (CUDA 12.1 on sm_70 and later) */
+#define AG_ARGS_MAX                                                                                \
+    32764 /* bytes of arguments a launch may have (CUDA 12.1 on sm_70 and later)   \
+                           */
 #define AG_FUNC_CACHE_CONFIG                                                                       \
     CU_FUNC_ATTRIBUTE_MAX /* set by calls of their own, tracked like attributes */
 #define AG_FUNC_SHARED_CONFIG (CU_FUNC_ATTRIBUTE_MAX + 1)
@@ -60,14 +63,17 @@ struct ag_func *ag_funcs_find(const struct ag_funcs *funcs, CUfunction handle);
 void ag_funcs_clear(struct ag_funcs *funcs);
 /* True when an entry belongs to the module (or may: its module is unknown). */
 bool ag_funcs_touch_module(const struct ag_funcs *funcs, CUmodule module);
-/* Would setting the attribute change what a launch reads? True when the value in force is unknown. */
+/* Would setting the attribute change what a launch reads? True when the value in force is unknown.
+ */
 bool ag_func_changes(const struct ag_func *f, int attribute, int value);
-/* The attribute has been set: another state id, an old one if the state has been in force before. False: no room or no
- * memory; the caller forgets everything that knows state ids. */
+/* The attribute has been set: another state id, an old one if the state has been in force before.
+ * False: no room or no memory; the caller forgets everything that knows state ids. */
 bool ag_func_set(struct ag_func *f, int attribute, int value);
-/* The attribute may have been set: another state id, but the value in force is unknown. Same return. */
+/* The attribute may have been set: another state id, but the value in force is unknown. Same
+ * return. */
 bool ag_func_doubt(struct ag_func *f, int attribute, int value);
-/* A handle that the program was given as a CUkernel: spares the probe that the driver would log as an error. */
+/* A handle that the program was given as a CUkernel: spares the probe that the driver would log as
+ * an error. */
 void ag_func_note_kernel(CUkernel kernel);
 
 #ifdef __cplusplus

@@ -42,8 +42,8 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Measured on one H200: a kernel node takes 3-6 KB of device and 8 KB of host memory with 12 bytes of arguments, 9-12
- * and 24 KB with 4 KB of them. */
+/* Measured on one H200: a kernel node takes 3-6 KB of device and 8 KB of host memory with 12 bytes
+ * of arguments, 9-12 and 24 KB with 4 KB of them. */
 uint64_t ag_graph_estimate(const struct ag_oplog *log)
 {
     return (uint64_t)log->n * (6 + 8) * 1024 + log->args_used * 6;

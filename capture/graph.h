@@ -1,13 +1,15 @@
 /* capture/graph.h - a segment as an executable CUDA graph: build, patch, launch, destroy.
  * Called by  capture/replay.c            Calls  the driver
  * Threads    caller holds the lock of the log the ops are in
- * Promise    a chain of kernel nodes in the order of the ops, so it runs as the stream would have run them. What the
- *            exec holds is mirrored byte for byte in `args`; a patch that fails leaves the graph unusable.
+ * Promise    a chain of kernel nodes in the order of the ops, so it runs as the stream would have
+ * run them. What the exec holds is mirrored byte for byte in `args`; a patch that fails leaves the
+ * graph unusable.
  * Start at   ag_graph_build()
  *
- * Driver facts (CUDA 13.0 documentation, 580.159 measured): cuGraphExecKernelNodeSetParams needs the node of the source
- * graph, so the CUgraph is kept; it affects later launches only, so an exec in flight may be patched; it cannot change
- * attributes, which is why they are part of the signature. Destroying an exec in flight is deferred by the driver. */
+ * Driver facts (CUDA 13.0 documentation, 580.159 measured): cuGraphExecKernelNodeSetParams needs
+ * the node of the source graph, so the CUgraph is kept; it affects later launches only, so an exec
+ * in flight may be patched; it cannot change attributes, which is why they are part of the
+ * signature. Destroying an exec in flight is deferred by the driver. */
 #ifndef AG_CAPTURE_GRAPH_H
 #define AG_CAPTURE_GRAPH_H
 
@@ -45,16 +47,19 @@ struct ag_graph {
 
 /* Memory that a graph of the open segment will take: host and device bytes together. */
 uint64_t ag_graph_estimate(const struct ag_oplog *log);
-/* Builds from the ops of the open segment. NULL: refused, *out_why says why and nothing is left behind. */
+/* Builds from the ops of the open segment. NULL: refused, *out_why says why and nothing is left
+ * behind. */
 struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why);
-/* Makes the exec hold the arguments of the log's ops, which have the graph's signatures in the graph's order.
- * False: the driver refused; the graph must be destroyed. *out_nodes, *out_bytes: what was patched. */
+/* Makes the exec hold the arguments of the log's ops, which have the graph's signatures in the
+ * graph's order. False: the driver refused; the graph must be destroyed. *out_nodes, *out_bytes:
+ * what was patched. */
 bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
                     uint64_t *out_bytes);
 CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv);
 void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv);
 
-/* kernelParams for packed arguments: pointers into `args`, valid until the next call with this log. */
+/* kernelParams for packed arguments: pointers into `args`, valid until the next call with this log.
+ */
 void **ag_op_pointers(struct ag_oplog *log, const struct ag_func *func, unsigned char *args);
 
 #ifdef __cplusplus

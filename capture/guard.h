@@ -1,8 +1,8 @@
 /* capture/guard.h - "this thread is inside the shim": the one thread-local of the library.
  * Called by  shim/hooks_*.c, capture/       Calls  nothing
  * Threads    each its own
- * Promise    a driver call made while `busy` (a profiler's callback under our lock, say) is passed straight on. The
- *            model is initial-exec: no call and no allocation to reach it. */
+ * Promise    a driver call made while `busy` (a profiler's callback under our lock, say) is passed
+ * straight on. The model is initial-exec: no call and no allocation to reach it. */
 #ifndef AG_CAPTURE_GUARD_H
 #define AG_CAPTURE_GUARD_H
 

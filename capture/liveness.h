@@ -1,9 +1,9 @@
-/* capture/liveness.h - C4: held work reaches the driver within a bounded time, whatever the program does.
- * Called by  capture/submit.c            Calls  ag_look(), the kernel
- * Threads    one of its own, made at the first op that could be held
- * Promise    an op is held for at most AUTOGRAPH_FLUSH_US plus what the scheduler takes. While work flows the program's
- *            threads make no system call for it: the thread looks every half bound by itself, and sleeps on a futex
- *            only after a stretch without held work. */
+/* capture/liveness.h - C4: held work reaches the driver within a bounded time, whatever the program
+ * does. Called by  capture/submit.c            Calls  ag_look(), the kernel Threads    one of its
+ * own, made at the first op that could be held Promise    an op is held for at most
+ * AUTOGRAPH_FLUSH_US plus what the scheduler takes. While work flows the program's threads make no
+ * system call for it: the thread looks every half bound by itself, and sleeps on a futex only after
+ * a stretch without held work. */
 #ifndef AG_CAPTURE_LIVENESS_H
 #define AG_CAPTURE_LIVENESS_H
 

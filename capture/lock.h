@@ -1,8 +1,9 @@
 /* capture/lock.h - a small mutual exclusion lock on a futex.
  * Called by  capture/            Calls  the kernel, only when contended
  * Threads    any
- * Promise    two atomic operations uncontended. Of our own because pthread_mutex_lock may live in a library that an
- *            old glibc has not loaded, and because a forked child must be able to ignore it. */
+ * Promise    two atomic operations uncontended. Of our own because pthread_mutex_lock may live in a
+ * library that an old glibc has not loaded, and because a forked child must be able to ignore it.
+ */
 #ifndef AG_CAPTURE_LOCK_H
 #define AG_CAPTURE_LOCK_H
 

@@ -216,6 +216,8 @@ void ag_oplog_enter(struct ag_oplog *log)
     const struct ag_driver *drv = log->cap->drv;
     CUcontext now = NULL;
     ag_oplog_enter_current(log);
+    if (!atomic_load(&log->used)) /* the context may be gone; there is nothing to call it for */
+        return;
     if (ag_real(drv, cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now != log->ctx)
         log->pushed = ag_real(drv, cuCtxPushCurrent_v2)(log->ctx) == CUDA_SUCCESS;
 }
@@ -239,8 +241,8 @@ void ag_capture_wish_off(struct ag_capture *cap, const char *reason)
     atomic_compare_exchange_strong(&cap->off_reason, &none, reason);
 }
 
-/* Codes after which the context answers every call with the same code (cuda.h: "the process must be relaunched" or
- * "all existing device memory allocations from this context are invalid"). */
+/* Codes after which the context answers every call with the same code (cuda.h: "the process must be
+ * relaunched" or "all existing device memory allocations from this context are invalid"). */
 bool ag_sticky(CUresult ret)
 {
     switch ((int)ret) {

@@ -1,6 +1,6 @@
-/* capture/oplog.h - the log of a CUDA context: what was accepted from the program and not yet given to the driver.
- * Called by  capture/            Calls  policy/, capture/{func,sig,graph}.c
- * Threads    a log's fields belong to its lock unless they say otherwise
+/* capture/oplog.h - the log of a CUDA context: what was accepted from the program and not yet given
+ * to the driver. Called by  capture/            Calls  policy/, capture/{func,sig,graph}.c Threads
+ * a log's fields belong to its lock unless they say otherwise
  * Start at   struct ag_oplog */
 #ifndef AG_CAPTURE_OPLOG_H
 #define AG_CAPTURE_OPLOG_H
@@ -31,8 +31,9 @@ struct ag_op {
     uint32_t args; /* offset of the packed arguments in ag_oplog.args */
 };
 
-/* One CUDA stream of one context, from its first launch to its destruction. When a context ends, the records of its
- * streams stay, empty: another thread may be looking at one of another context. */
+/* One CUDA stream of one context, from its first launch to its destruction. When a context ends,
+ * the records of its streams stay, empty: another thread may be looking at one of another context.
+ */
 struct ag_stream {
     CUstream handle; /* key; both spellings of the legacy stream are CU_STREAM_LEGACY */
     uint64_t id;     /* cuStreamGetId, unique in the process */
@@ -102,7 +103,8 @@ struct ag_capture {
     AG_ATOMIC(uint32_t) troubled;  /* logs with a pending error */
     AG_ATOMIC(bool) off;           /* nothing is held any more, for good */
     AG_ATOMIC(const char *) off_reason; /* set first: somebody found a reason under a lock */
-    /* Given by the owner. `turned_off` is called without locks, once nothing is held and no error is pending. */
+    /* Given by the owner. `turned_off` is called without locks, once nothing is held and no error
+     * is pending. */
     void (*turned_off)(struct ag_capture *cap);
     bool (*start_thread)(void *(*body)(void *), void *argument);
     bool (*may_build)(
@@ -118,7 +120,8 @@ extern AG_ATOMIC(uint32_t) ag_unseen_calls; /* draining calls whose status nobod
 
 /* The log of the current context, made at first sight. NULL: none is current, or no room. */
 struct ag_oplog *ag_oplog_of(struct ag_capture *cap, CUcontext ctx);
-/* The stream's record. NULL: not a stream of this context, or no memory. Caller holds the log's lock. */
+/* The stream's record. NULL: not a stream of this context, or no memory. Caller holds the log's
+ * lock. */
 struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle);
 /* Drops a stream's graphs and everything learned. Nothing is held. */
 void ag_stream_forget(struct ag_stream *s);
@@ -131,13 +134,14 @@ void ag_capture_release(struct ag_capture *cap);
 bool ag_oplog_check(const struct ag_oplog *log, int *broken);
 bool ag_sticky(CUresult ret);
 
-/* Enter and leave a log: the thread is marked busy, the lock taken, the log's context made current. Between the two the
- * caller may call the driver. Leaving also carries out a wish to turn off. */
+/* Enter and leave a log: the thread is marked busy, the lock taken, the log's context made current.
+ * Between the two the caller may call the driver. Leaving also carries out a wish to turn off. */
 void ag_oplog_enter(struct ag_oplog *log);
 /* The same for a thread whose current context is the log's. */
 void ag_oplog_enter_current(struct ag_oplog *log);
 void ag_oplog_leave(struct ag_oplog *log);
-/* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread, any lock. */
+/* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread,
+ * any lock. */
 void ag_capture_wish_off(struct ag_capture *cap, const char *reason);
 void ag_capture_settle(struct ag_capture *cap);
 

@@ -1,5 +1,5 @@
-/* capture/record.h - shows graphs to the user: capture's structs as the plain ones of shim/observe/dump.h.
- * Called by  capture/replay.c, shim/runtime.c        Calls  shim/observe/dump.c
+/* capture/record.h - shows graphs to the user: capture's structs as the plain ones of
+ * shim/observe/dump.h. Called by  capture/replay.c, shim/runtime.c        Calls shim/observe/dump.c
  * Threads    caller has entered the graph's log */
 #ifndef AG_CAPTURE_RECORD_H
 #define AG_CAPTURE_RECORD_H

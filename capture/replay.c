@@ -129,7 +129,8 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
     return AG_REFUSAL_NONE;
 }
 
-/* A number for a new graph of the stream: the smallest free one, so the table stays as small as the graphs are many. */
+/* A number for a new graph of the stream: the smallest free one, so the table stays as small as the
+ * graphs are many. */
 static uint32_t free_number(struct ag_stream *s)
 {
     uint32_t i = 1;

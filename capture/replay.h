@@ -1,8 +1,9 @@
 /* capture/replay.h - from the log to the driver: as one graph, or op by op.
  * Called by  capture/submit.c, capture/drain.c       Calls  capture/graph.c, policy/, the driver
  * Threads    caller has entered the log
- * Promise    every op of the segment has been submitted once, in order, when ag_oplog_cut() returns; a refusal of the
- *            driver is kept as the log's pending error, or returned when it concerns the last op.
+ * Promise    every op of the segment has been submitted once, in order, when ag_oplog_cut()
+ * returns; a refusal of the driver is kept as the log's pending error, or returned when it concerns
+ * the last op.
  * Start at   ag_oplog_cut() */
 #ifndef AG_CAPTURE_REPLAY_H
 #define AG_CAPTURE_REPLAY_H
@@ -13,8 +14,9 @@
 extern "C" {
 #endif
 
-/* Ends the segment the way the verdict says. `why` counts the ops that have to go one by one. Returns the status of the
- * segment's last op if it was submitted here (it may be the call in progress), else CUDA_SUCCESS. */
+/* Ends the segment the way the verdict says. `why` counts the ops that have to go one by one.
+ * Returns the status of the segment's last op if it was submitted here (it may be the call in
+ * progress), else CUDA_SUCCESS. */
 CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_refusal why);
 /* Submits what is held, op by op; the segment stays open. Same return. */
 CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why);

@@ -1,7 +1,8 @@
 /* capture/sig.h - signatures: what of a launch a graph node cannot change.
  * Called by  capture/submit.c            Calls  nothing
  * Threads    caller holds the log's lock
- * Promise    two launches get the same number only when every field of the key is equal; numbers start at 1
+ * Promise    two launches get the same number only when every field of the key is equal; numbers
+ * start at 1
  * Start at   ag_sigs_intern() */
 #ifndef AG_CAPTURE_SIG_H
 #define AG_CAPTURE_SIG_H
@@ -13,7 +14,8 @@ extern "C" {
 #endif
 
 #define AG_SIGS_MAX                                                                                \
-    16384 /* a program with more distinct launches has no use for graphs: everything is forgotten */
+    16384 /* a program with more distinct launches has no use for graphs: everything is forgotten  \
+           */
 
 /* Units as cuLaunchKernel has them: blocks, threads, bytes. */
 struct ag_config {

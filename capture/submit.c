@@ -231,7 +231,8 @@ static struct decision unrecorded(struct ag_oplog *log, enum ag_refusal why)
 }
 
 #define CONTENT_BYTES                                                                              \
-    64 /* enough to tell the launches of a loop apart; hashing 4 KB would cost more than it finds */
+    64 /* enough to tell the launches of a loop apart; hashing 4 KB would cost more than it finds  \
+        */
 
 /* A number for the arguments of the op about to be recorded. */
 static uint32_t content(const unsigned char *args, uint32_t bytes)
@@ -349,7 +350,8 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
     if (!troubled)
         d = accept(log, s, l);
     if (log->pending != CUDA_SUCCESS && (troubled || d.send)) {
-        if (log->n) /* what was held before this call failed just now: the call tells, and is not made */
+        if (log->n) /* what was held before this call failed just now: the call tells, and is not
+                       made */
             finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_BREAK), AG_REFUSAL_DIVERGED);
         ag_oplog_leave(log);
         return ag_take_pending(log->cap);
@@ -385,8 +387,8 @@ static CUresult pass_aside(struct ag_stream *s, const struct ag_launch *l)
     return ret == CUDA_SUCCESS ? ret : ag_settle_status(log->cap, ret);
 }
 
-/* May this launch go straight on? The stream of a handle that this thread used last needs no look-up, not even of the
- * current context: nothing is held there, whatever that is. */
+/* May this launch go straight on? The stream of a handle that this thread used last needs no
+ * look-up, not even of the current context: nothing is held there, whatever that is. */
 static bool may_pass(const struct ag_capture *cap, const struct ag_stream *s)
 {
     return atomic_load_explicit(&s->aside, memory_order_relaxed) &&

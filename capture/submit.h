@@ -1,7 +1,7 @@
-/* capture/submit.h - a launch arrives; everything that makes the program see its work; the program's own captures.
- * Called by  shim/hooks_*.c, shim/runtime.c       Calls  capture/{oplog,replay,liveness}.c, policy/
- * Threads    any, without locks
- * Start at   ag_submit_launch() */
+/* capture/submit.h - a launch arrives; everything that makes the program see its work; the
+ * program's own captures. Called by  shim/hooks_*.c, shim/runtime.c       Calls
+ * capture/{oplog,replay,liveness}.c, policy/ Threads    any, without locks Start at
+ * ag_submit_launch() */
 #ifndef AG_CAPTURE_SUBMIT_H
 #define AG_CAPTURE_SUBMIT_H
 
@@ -24,12 +24,14 @@ struct ag_launch {
 /* Holds the launch or makes it. Returns what the program is to see. */
 CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l);
 
-/* Hands everything held in the process to the driver; never waits for the device. `row`: on whose behalf. */
+/* Hands everything held in the process to the driver; never waits for the device. `row`: on whose
+ * behalf. */
 void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, enum ag_row row);
-/* Looks at a status the program is about to see, and returns it: after a sticky error nothing is held any more. */
+/* Looks at a status the program is about to see, and returns it: after a sticky error nothing is
+ * held any more. */
 CUresult ag_settle_status(struct ag_capture *cap, CUresult ret);
-/* The same for a synchronisation or query: in place of success or "not ready" a pending error of the current context
- * is told, once. */
+/* The same for a synchronisation or query: in place of success or "not ready" a pending error of
+ * the current context is told, once. */
 CUresult ag_deliver(struct ag_capture *cap, CUresult ret);
 /* The pending error of the current context, once; CUDA_SUCCESS when there is none. */
 CUresult ag_take_pending(struct ag_capture *cap);
@@ -44,15 +46,17 @@ void ag_retire_contexts(struct ag_capture *cap, enum ag_row row); /* any context
 /* State that launches read has changed in a way that is not tracked by value. */
 void ag_forget_state(struct ag_capture *cap, enum ag_row row);
 
-/* Before setting a function's attribute: drains unless the value is in force already. After: remembers it. */
+/* Before setting a function's attribute: drains unless the value is in force already. After:
+ * remembers it. */
 void ag_attribute_changes(struct ag_capture *cap, CUfunction f, int attribute, int value,
                           enum ag_row row);
 void ag_attribute_set(struct ag_capture *cap, CUfunction f, int attribute, int value);
-/* The same for a CUkernel, which stands for a CUfunction per context: every function of its name may have changed. */
+/* The same for a CUkernel, which stands for a CUfunction per context: every function of its name
+ * may have changed. */
 void ag_kernel_attribute_set(struct ag_capture *cap, CUkernel kernel, int attribute, int value);
 
-/* Has cuKernelGetFunction answered for this kernel in the current context, as far as is remembered? False is always safe;
- * forgotten with everything else that refers to functions. */
+/* Has cuKernelGetFunction answered for this kernel in the current context, as far as is remembered?
+ * False is always safe; forgotten with everything else that refers to functions. */
 bool ag_function_is_made(struct ag_capture *cap, CUkernel kernel);
 void ag_function_made(struct ag_capture *cap, CUkernel kernel);
 

@@ -44,9 +44,9 @@
 #define MOST_BREAKS 63u
 #define MOST_SEEN 65535u
 #define CONTENT_TRIES 2u
-#define MANY_BREAKS 8u /* so many within BREAK_WINDOW ends: the host is slower than the bound */
-#define BREAK_WINDOW 256u
-#define QUIET_ENDS 8192u /* so many ends without a break: perhaps it is faster again */
+#define HOST_WINDOW 64u    /* held segments; */
+#define MANY_BREAKS 16u    /* so many of them broken: the host is slower than the bound; */
+#define QUIET_WINDOWS 128u /* so many windows without a break: perhaps it is faster again */
 #define MOST_TURNS 3u
 
 enum end { END_RULE, END_DRAIN, END_BREAK };
@@ -336,33 +336,35 @@ static void settle(struct ag_policy *p, enum before why, bool drain)
     aim(p);
 }
 
-/* A host that takes longer for a segment than it may be held has it broken again and again, at ever other places; then
- * segments must be shorter. */
+/* A host that takes longer for a segment than it may be held has it broken again and again, at ever
+ * other places; then segments must be shorter. Judged by windows of segments that were held to
+ * their end or to a break; a break now and then is not worth shorter graphs. */
 static void mind_the_host(struct ag_policy *p, enum end how)
 {
-    const uint64_t now = p->trie.now;
-    if (how != END_BREAK) {
-        if (p->cap >= p->limits.max_segment || now - p->last_break < QUIET_ENDS)
-            return;
-        p->last_break = now;
-        p->cap = p->cap > p->limits.max_segment / 2 ? p->limits.max_segment : p->cap * 2;
+    if (p->sent)
         return;
+    p->held_ends++;
+    if (how == END_BREAK) {
+        p->breaks++;
+        p->broken_ops += p->depth;
     }
-    if (p->sent) /* nothing was held for too long */
+    if (p->held_ends < HOST_WINDOW)
         return;
-    if (now - p->break_window > BREAK_WINDOW) {
-        p->break_window = now;
-        p->breaks = 0;
+    p->quiet = p->breaks ? 0 : p->quiet + 1;
+    uint32_t cap = p->cap;
+    if (p->breaks >= MANY_BREAKS) {
+        const uint32_t fits = p->broken_ops / p->breaks * 3 / 4;
+        while (cap > p->limits.min_graph && cap > fits)
+            cap /= 2;
+        cap = cap < p->limits.min_graph ? p->limits.min_graph : cap;
+    } else if (p->quiet >= QUIET_WINDOWS) {
+        cap = cap > p->limits.max_segment / 2 ? p->limits.max_segment : cap * 2;
+        p->quiet = 0;
     }
-    p->last_break = now;
-    if (++p->breaks < MANY_BREAKS || p->cap <= p->limits.min_graph)
+    p->held_ends = p->breaks = p->broken_ops = 0;
+    if (cap == p->cap)
         return;
-    const uint32_t fits = p->depth - p->depth / 4;
-    p->breaks = 0;
-    while (p->cap > p->limits.min_graph && p->cap > fits)
-        p->cap /= 2;
-    if (p->cap < p->limits.min_graph)
-        p->cap = p->limits.min_graph;
+    p->cap = cap;
     p->run = 0;
     aim(p);
 }

@@ -60,8 +60,9 @@ void ag_policy_destroy(struct ag_policy *p);
  * interning. */
 uint32_t ag_policy_expect(const struct ag_policy *p);
 
-/* Before ag_policy_op, if at all: a number that stands for the op's arguments. It only helps to choose where segments end:
- * in a loop of equal launches whose arguments recur after 120 of them, a graph of 120 needs no patch. */
+/* Before ag_policy_op, if at all: a number that stands for the op's arguments. It only helps to
+ * choose where segments end: in a loop of equal launches whose arguments recur after 120 of them, a
+ * graph of 120 needs no patch. */
 void ag_policy_content(struct ag_policy *p, uint32_t content);
 
 /* One op arrived. Within a segment verdicts are hold* send*: after one `hold == false` none is true

@@ -42,8 +42,7 @@ struct ag_policy {
     uint64_t anchor_at;                   /* ops when it was chosen or met last */
     uint64_t met_at;                      /* ops when any anchor was met last */
 
-    uint64_t break_window, last_break; /* ends (trie.now) when counting began; at the last break */
-    uint32_t breaks;                   /* since break_window */
+    uint32_t held_ends, breaks, broken_ops, quiet; /* see mind_the_host() */
 
     uint32_t ended; /* the node where the last segment ended, 0: none */
     enum before before;

@@ -51,7 +51,8 @@ static unsigned hash_name(const char *name)
     return (h ^ h >> 15) & (NAME_SLOTS - 1);
 }
 
-/* Threads that do this at once write the same: a row's slot is where its name is found later, whoever put it there. */
+/* Threads that do this at once write the same: a row's slot is where its name is found later,
+ * whoever put it there. */
 static void index_names(void)
 {
     if (atomic_load_explicit(&driver.names_ready, memory_order_acquire))

@@ -1,13 +1,14 @@
 /* shim/driver.h - the real driver: one pointer per row of hooks.def.
  * Called by  shim/, capture/              Calls  shim/elf.c
- * Threads    ag_driver_load under the loader's lock order of its callers; the table is read-only afterwards
- * Promise    a leaf: knows nothing of hooks, policy or graphs. A missing entry point is a function that answers
- *            CUDA_ERROR_NOT_FOUND, never a NULL call.
+ * Threads    ag_driver_load under the loader's lock order of its callers; the table is read-only
+ * afterwards Promise    a leaf: knows nothing of hooks, policy or graphs. A missing entry point is
+ * a function that answers CUDA_ERROR_NOT_FOUND, never a NULL call.
  * Start at   ag_real() */
 #ifndef AG_SHIM_DRIVER_H
 #define AG_SHIM_DRIVER_H
 
-/* With this, cuda.h declares every ABI version under its own symbol (cuMemFree and cuMemFree_v2, _ptsz twins). */
+/* With this, cuda.h declares every ABI version under its own symbol (cuMemFree and cuMemFree_v2,
+ * _ptsz twins). */
 #ifndef __CUDA_API_VERSION_INTERNAL
 #define __CUDA_API_VERSION_INTERNAL
 #endif
@@ -40,7 +41,8 @@ enum ag_class {
 
 typedef void (*ag_fn)(void);
 
-/* What capture/ is given: tests pass a table of their own. `slot` has AG_ROWS entries, none NULL. */
+/* What capture/ is given: tests pass a table of their own. `slot` has AG_ROWS entries, none NULL.
+ */
 struct ag_driver {
     ag_fn const *slot;
     int version; /* of cuDriverGetVersion: 12040 is 12.4 */
@@ -52,14 +54,15 @@ struct ag_driver {
 /* True when the driver has the entry point. */
 bool ag_driver_has(const struct ag_driver *drv, enum ag_row row);
 
-/* Finds libcuda.so.1 among the loaded objects and fills the table. False: it is not mapped. Callable any number of
- * times; does the work again only when libcuda has moved. No libc but dl_iterate_phdr: safe inside dlsym. */
+/* Finds libcuda.so.1 among the loaded objects and fills the table. False: it is not mapped.
+ * Callable any number of times; does the work again only when libcuda has moved. No libc but
+ * dl_iterate_phdr: safe inside dlsym. */
 bool ag_driver_load(void);
 /* libcuda will not be unmapped any more: from now on ag_driver_load only remembers. */
 void ag_driver_pinned(void);
 bool ag_driver_is_pinned(void);
-/* Row whose real entry point is `address`, AG_ROWS if none. Where a driver lets several names share an address, the one
- * that `name` (may be NULL) is a prefix of. */
+/* Row whose real entry point is `address`, AG_ROWS if none. Where a driver lets several names share
+ * an address, the one that `name` (may be NULL) is a prefix of. */
 unsigned ag_driver_row(const void *address, const char *name);
 /* True when `address` lies in the mapped libcuda. */
 bool ag_driver_owns(const void *address);

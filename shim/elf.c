@@ -1,4 +1,5 @@
-/* shim/elf.c - see elf.h. Compiled with -fno-builtin: the dlsym hook runs this before libc may be ready. */
+/* shim/elf.c - see elf.h. Compiled with -fno-builtin: the dlsym hook runs this before libc may be
+ * ready. */
 #define _GNU_SOURCE
 #include "shim/elf.h"
 #include <elf.h>
@@ -35,7 +36,8 @@ struct dynamic {
     const uint32_t *hash;
 };
 
-/* glibc relocates the pointers of a dynamic section in place; other loaders (and the vdso) leave them relative. */
+/* glibc relocates the pointers of a dynamic section in place; other loaders (and the vdso) leave
+ * them relative. */
 static const void *absolute(uintptr_t base, uintptr_t value)
 {
     return (const void *)(value < base ? base + value : value);

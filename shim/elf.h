@@ -1,5 +1,5 @@
-/* shim/elf.h - loaded objects, read from memory: no dlopen, no dlsym, no libc string function, no allocation.
- * Called by  shim/driver.c, shim/resolve.c, shim/runtime.c       Calls  dl_iterate_phdr
+/* shim/elf.h - loaded objects, read from memory: no dlopen, no dlsym, no libc string function, no
+ * allocation. Called by  shim/driver.c, shim/resolve.c, shim/runtime.c       Calls  dl_iterate_phdr
  * Threads    any; takes the loader's own (recursive) lock
  * Start at   ag_elf_find() */
 #ifndef AG_SHIM_ELF_H
@@ -24,10 +24,12 @@ void *ag_elf_symbol(const struct ag_elf_object *object, const char *name);
 /* Calls fn for every defined global function of the object. */
 typedef void (*ag_elf_visit)(void *context, const char *name, void *address);
 void ag_elf_each(const struct ag_elf_object *object, ag_elf_visit fn, void *context);
-/* True when `address` lies in an object whose file name starts with `prefix` (after the last slash). */
+/* True when `address` lies in an object whose file name starts with `prefix` (after the last
+ * slash). */
 bool ag_elf_inside(uintptr_t address, const char *prefix);
-/* The first undefined cu[A-Z]* symbol that a loaded object binds and `known` denies, or NULL. Weak references are
- * skipped. *loads_seen is the loader's count of loads at the last scan: nothing is scanned while it has not changed. */
+/* The first undefined cu[A-Z]* symbol that a loaded object binds and `known` denies, or NULL. Weak
+ * references are skipped. *loads_seen is the loader's count of loads at the last scan: nothing is
+ * scanned while it has not changed. */
 const char *ag_elf_unknown_import(bool (*known)(const char *name), unsigned long long *loads_seen);
 
 #endif

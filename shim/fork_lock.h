@@ -1,8 +1,8 @@
 /* shim/fork_lock.h - a spin lock for a few microseconds of work that survives fork().
  * Called by  shim/driver.c, shim/resolve.c       Calls  the kernel, when it has to wait
  * Threads    any
- * Promise    a child never waits for a thread of its parent: a lock whose owner is another process is taken over. What it
- *            protects must be safe to start again from the middle. */
+ * Promise    a child never waits for a thread of its parent: a lock whose owner is another process
+ * is taken over. What it protects must be safe to start again from the middle. */
 #ifndef AG_SHIM_FORK_LOCK_H
 #define AG_SHIM_FORK_LOCK_H
 

@@ -1,6 +1,6 @@
 /* shim/hooks.h - helpers of the hook bodies in shim/hooks_*.c.
- * A body is named ag_hook_<exported symbol> and found by its row's class in hooks.def. It packs, calls capture/, calls
- * the driver at most once, returns. It holds no lock and decides nothing. */
+ * A body is named ag_hook_<exported symbol> and found by its row's class in hooks.def. It packs,
+ * calls capture/, calls the driver at most once, returns. It holds no lock and decides nothing. */
 #ifndef AG_SHIM_HOOKS_H
 #define AG_SHIM_HOOKS_H
 

@@ -1,8 +1,8 @@
-/* shim/hooks_drain.c - calls that drain and whose status is looked at: synchronisations, queries, and the copies, memsets
- * and events that programs make often enough for it to matter. One line a row; the kinds:
- *   SYNC     the program waits for the device          QUERY  the program asks, without waiting
- *   ENQUEUE  more work for a stream
- * Called by the exports; calls capture/submit.c and the driver. */
+/* shim/hooks_drain.c - calls that drain and whose status is looked at: synchronisations, queries,
+ * and the copies, memsets and events that programs make often enough for it to matter. One line a
+ * row; the kinds: SYNC     the program waits for the device          QUERY  the program asks,
+ * without waiting ENQUEUE  more work for a stream Called by the exports; calls capture/submit.c and
+ * the driver. */
 #include "shim/hooks.h"
 
 #define SYNC(symbol, parameters, arguments)                                                        \

@@ -1,5 +1,5 @@
-/* shim/hooks_state.c - state that a launch reads, objects that come and go, the program's captures, look-ups.
- * Called by the exports; calls capture/submit.c and the driver. */
+/* shim/hooks_state.c - state that a launch reads, objects that come and go, the program's captures,
+ * look-ups. Called by the exports; calls capture/submit.c and the driver. */
 #include "shim/hooks.h"
 #include "shim/resolve.h"
 
@@ -98,8 +98,8 @@ CUresult ag_hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const c
     return ag_settle_status(AG_CAP, ret);
 }
 
-/* cuBLAS and cuDNN ask for the same function before nearly every launch. The first time it may be loaded, which can wait
- * for the device; from then on the answer is a look-up. */
+/* cuBLAS and cuDNN ask for the same function before nearly every launch. The first time it may be
+ * loaded, which can wait for the device; from then on the answer is a look-up. */
 CUresult ag_hook_cuKernelGetFunction(CUfunction *f, CUkernel kernel)
 {
     if (!ag_function_is_made(AG_CAP, kernel))
@@ -143,7 +143,8 @@ BEGIN_CAPTURE(cuStreamBeginCaptureToGraph_ptsz,
 END_CAPTURE(cuStreamEndCapture)
 END_CAPTURE(cuStreamEndCapture_ptsz)
 
-/* The driver decides whether there is an answer and which variant; only the pointer is exchanged. */
+/* The driver decides whether there is an answer and which variant; only the pointer is exchanged.
+ */
 static void exchange(CUresult ret, const char *name, void **pfn)
 {
     if (ret != CUDA_SUCCESS || !pfn || !*pfn)

@@ -1,4 +1,5 @@
-/* shim/resolve.c - see resolve.h. Compiled with -fno-builtin, calls no libc function but the real dlsym. */
+/* shim/resolve.c - see resolve.h. Compiled with -fno-builtin, calls no libc function but the real
+ * dlsym. */
 #define _GNU_SOURCE
 #include "shim/resolve.h"
 #include "shim/elf.h"
@@ -11,7 +12,8 @@ typedef void *(*dlsym_fn)(void *, const char *);
 
 /* Weak: a libc without it (musl) must still be able to load this library. */
 extern void *dlvsym(void *, const char *, const char *) __attribute__((weak));
-/* The version that every glibc since 2.2.5 (aarch64: 2.17) has, not the newest that the build machine knows. */
+/* The version that every glibc since 2.2.5 (aarch64: 2.17) has, not the newest that the build
+ * machine knows. */
 #if defined(__x86_64__)
 __asm__(".symver dlvsym, dlvsym@GLIBC_2.2.5");
 #elif defined(__aarch64__)
@@ -61,7 +63,8 @@ void *ag_resolve_libc(const char *name)
     return found;
 }
 
-/* Programs close libcuda and open it again (cudart does when cuInit fails), and call through pointers of the first time. */
+/* Programs close libcuda and open it again (cudart does when cuInit fails), and call through
+ * pointers of the first time. */
 void ag_resolve_pin(void)
 {
     static _Atomic pid_t pinner;
@@ -76,7 +79,8 @@ void ag_resolve_pin(void)
     atomic_store(&pinner, 0);
 }
 
-/* A forked child must not take the loader's lock: a thread that the child does not have may hold it. */
+/* A forked child must not take the loader's lock: a thread that the child does not have may hold
+ * it. */
 static bool internal_caller(const void *caller)
 {
     static _Atomic pid_t first;
@@ -123,8 +127,8 @@ static bool ours(const void *address, const char *name)
     return row != AG_ROWS && (const void *)ag_exports[row] == address;
 }
 
-/* The answer of a look-up that finds nothing before us, with the message that such a look-up leaves: what comes after
- * this library cannot be our own export. */
+/* The answer of a look-up that finds nothing before us, with the message that such a look-up
+ * leaves: what comes after this library cannot be our own export. */
 static void *not_ours(const char *name)
 {
     return real_dlsym()(RTLD_NEXT, name);
@@ -150,9 +154,9 @@ static struct ag_resolved by_handle(void *handle, const char *name, const void *
     return (struct ag_resolved){replace(found, name, caller), 1};
 }
 
-/* ELF order decides by itself: a definition before ours, ours, or none. Two answers are wrong and replaced: ours for a
- * name that no mapped driver has, and a driver function that the table lacks. The look-up itself belongs to the caller's
- * scope. */
+/* ELF order decides by itself: a definition before ours, ours, or none. Two answers are wrong and
+ * replaced: ours for a name that no mapped driver has, and a driver function that the table lacks.
+ * The look-up itself belongs to the caller's scope. */
 static struct ag_resolved by_default(const char *name, const void *caller)
 {
     const bool listed = ag_driver_row_of_name(name) != AG_ROWS;

@@ -31,7 +31,8 @@ extern ag_fn
 __attribute__((visibility("hidden"))) ag_fn ag_counted[AG_ROWS];
 __attribute__((visibility("hidden"))) ag_counter ag_calls[AG_ROWS];
 
-/* Everything the process has one of. Written in init under `lock`, read-only afterwards unless it says so. */
+/* Everything the process has one of. Written in init under `lock`, read-only afterwards unless it
+ * says so. */
 static struct ag_runtime {
     struct ag_fork_lock lock; /* rank 0: initialisation */
     _Atomic bool ready;
@@ -46,7 +47,8 @@ static struct ag_runtime {
     unsigned long long loads_seen; /* under the lock of whoever builds */
 } runtime;
 
-/* The hook bodies come here through a jump in assembly: the load pairs with the store at the end of initialisation. */
+/* The hook bodies come here through a jump in assembly: the load pairs with the store at the end of
+ * initialisation. */
 struct ag_capture *ag_runtime_capture(void)
 {
     atomic_load_explicit(&runtime.ready, memory_order_acquire);
@@ -135,9 +137,9 @@ void ag_runtime_leaked(void)
     ag_capture_settle(&runtime.capture);
 }
 
-/* pthread_create has another symbol version since glibc 2.34, so it is looked up. Not with dlsym: that would clear the
- * program's dlerror. The thread takes no signal of the
- * program but those glibc uses itself (setuid in all threads, cancellation). */
+/* pthread_create has another symbol version since glibc 2.34, so it is looked up. Not with dlsym:
+ * that would clear the program's dlerror. The thread takes no signal of the program but those glibc
+ * uses itself (setuid in all threads, cancellation). */
 static bool start_thread(void *(*body)(void *), void *argument)
 {
     int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
@@ -197,7 +199,8 @@ static void after_fork(void)
     in_child();
 }
 
-/* Handlers registered later than the program's first driver call have run; those that run now find the driver bare. */
+/* Handlers registered later than the program's first driver call have run; those that run now find
+ * the driver bare. */
 static void leave(void)
 {
     if (atomic_load(&runtime.forked) || atomic_exchange(&runtime.leaving, true))

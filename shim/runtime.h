@@ -1,8 +1,9 @@
 /* shim/runtime.h - the one process object: first call, modes, fork, exit.
  * Called by  shim/thunk.S, shim/hooks_*.c       Calls  everything below
  * Threads    any
- * Promise    nothing happens before the first driver call: no constructor, thread, file or driver call. While libcuda is
- *            not mapped an exported cu* answers CUDA_ERROR_STUB_LIBRARY, as the toolkit's driverless library does.
+ * Promise    nothing happens before the first driver call: no constructor, thread, file or driver
+ * call. While libcuda is not mapped an exported cu* answers CUDA_ERROR_STUB_LIBRARY, as the
+ * toolkit's driverless library does.
  * Start at   ag_runtime_first() */
 #ifndef AG_SHIM_RUNTIME_H
 #define AG_SHIM_RUNTIME_H

@@ -72,7 +72,7 @@ ag_pool_\number:
     .quad ag_export_\symbol
     .endm
 
-/* Saves all argument registers, calls `function`(%r11d), restores. Where the answer is the target, it is left in %r11. */
+/* Saves all argument registers, calls `function`(%r11d), restores them, jumps to its answer. */
     .macro ag_around function
     .cfi_startproc
     pushq %rbp

@@ -1,4 +1,5 @@
-// capture/ against a scripted driver: what reaches the device is what the program asked for, whatever fails.
+// capture/ against a scripted driver: what reaches the device is what the program asked for,
+// whatever fails.
 #include "tests/capture/scripted_driver.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,8 @@ class Capture : public ::testing::Test
     {
     }
 
-    // One iteration of a loop: n launches of f and g in turn with arguments that depend on `seed`, then a sync.
+    // One iteration of a loop: n launches of f and g in turn with arguments that depend on `seed`,
+    // then a sync.
     void Iterate(int n, unsigned long long seed)
     {
         for (int i = 0; i < n; i++) {
@@ -199,7 +201,8 @@ TEST_F(Capture, AHandleThatComesBackWithAnotherLayoutIsLearnedAnew)
     EXPECT_EQ(0u, d.counters.graphs_live.load());
 }
 
-// C6: a thread that cannot be made means that nothing is held, not that something may stay held for ever.
+// C6: a thread that cannot be made means that nothing is held, not that something may stay held for
+// ever.
 TEST_F(Capture, WithoutALivenessThreadNothingIsHeld)
 {
     d.thread_starts = false;

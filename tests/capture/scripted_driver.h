@@ -1,6 +1,7 @@
-// tests/capture/scripted_driver.h - a table of driver functions that writes down what it is asked to do.
-// One context, any number of streams and functions; every launch and graph launch is a line of `executed` with the bytes
-// it had. Failures are scripted by entry point and call number. Not a simulation: see tools/simcuda for that.
+// tests/capture/scripted_driver.h - a table of driver functions that writes down what it is asked
+// to do. One context, any number of streams and functions; every launch and graph launch is a line
+// of `executed` with the bytes it had. Failures are scripted by entry point and call number. Not a
+// simulation: see tools/simcuda for that.
 #pragma once
 #include <map>
 #include <string>
@@ -14,7 +15,8 @@ struct ScriptedDriver {
     ScriptedDriver();
     ~ScriptedDriver();
 
-    // What reached the device, one entry an op: "f1 <<<grid,block>>> bytes", and how: "eager" or "graph".
+    // What reached the device, one entry an op: "f1 <<<grid,block>>> bytes", and how: "eager" or
+    // "graph".
     struct Executed {
         std::string op, how;
         CUstream stream;
@@ -27,7 +29,8 @@ struct ScriptedDriver {
     CUfunction Function(const std::string &name, std::vector<unsigned> sizes);
     void Retire(CUfunction f);
 
-    // The capture under test, wired to this driver; the thread never looks by itself, tests call ag_look().
+    // The capture under test, wired to this driver; the thread never looks by itself, tests call
+    // ag_look().
     struct ag_capture cap;
     struct ag_options options;
     struct ag_counters counters;

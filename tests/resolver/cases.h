@@ -3,7 +3,7 @@
  * outputs line by line. Lines that begin with "shim: " are about the shim alone (which library a
  * pointer lies in): not compared, but asserted on.
  * Called by  case_*.c      Calls  dlopen, dlsym, dladdr, the fake driver
- * Start at   case_main.c */
+ * Start at   resolver_case.c */
 #ifndef AG_TESTS_RESOLVER_CASES_H
 #define AG_TESTS_RESOLVER_CASES_H
 

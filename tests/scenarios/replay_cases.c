@@ -1,4 +1,4 @@
-/* tests/scenarios/replay.c - O-01, O-02, O-47, O-48: a replay must follow the call in every field.
+/* tests/scenarios/replay_cases.c - O-01, O-02, O-47, O-48: a replay must follow the call in every field.
  * Called by  scene.c                     Calls  scene.h
  * Threads    one
  * Promise    each pattern runs unlearned, learned, and with one odd round

@@ -1,4 +1,4 @@
-/* tests/resolver/case_main.c - the case program: `case NAME [ARGUMENT...]`; see cases.h. */
+/* tests/resolver/resolver_case.c - the case program: `case NAME [ARGUMENT...]`; see cases.h. */
 #define _GNU_SOURCE
 #include "tests/resolver/cases.h"
 #include <dlfcn.h>
