@@ -335,8 +335,9 @@ void ag_capture_began(struct ag_capture *cap, CUresult ret)
         atomic_fetch_sub(&cap->capturing, 1);
 }
 
-/* Did this answer of EndCapture end a capture? (CUDA 13.0: the 900 codes say that it ended invalid;
- * WRONG_THREAD and ILLEGAL_STATE leave it, if there is one, going on.) */
+/* Did this answer of EndCapture end a capture? The 900 codes say that it ended invalid, WRONG_THREAD
+ * among them (conformance fact capture.end_after_wrong_thread); ILLEGAL_STATE is the answer where
+ * there was none. */
 static bool over(CUresult ret)
 {
     switch ((int)ret) {
@@ -349,6 +350,7 @@ static bool over(CUresult ret)
     case CUDA_ERROR_STREAM_CAPTURE_ISOLATION:
     case CUDA_ERROR_STREAM_CAPTURE_IMPLICIT:
     case CUDA_ERROR_CAPTURED_EVENT:
+    case CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD:
         return true;
     default:
         return false;

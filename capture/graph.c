@@ -176,12 +176,17 @@ CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv)
     return ag_real(drv, cuGraphLaunch)(g->exec, g->stream->handle);
 }
 
+/* Destroying an exec, like making one, ends a global-mode capture of another thread, even a capture
+ * that has nothing to do with it (conformance fact capture.elsewhere.graph_exec_destroy). */
 void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv)
 {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
     if (g->exec)
         ag_real(drv, cuGraphExecDestroy)(g->exec);
     if (g->graph)
         ag_real(drv, cuGraphDestroy)(g->graph);
+    ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
     free(g->node);
     free(g->args);
     free(g->changed);

@@ -1,6 +1,7 @@
 #include "tests/capture/scripted_driver.h"
 
 #include <cstring>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "policy/decide.h"
@@ -143,8 +144,10 @@ CUresult NodeSetAttribute(CUgraphNode node, CUlaunchAttributeID id, const CUlaun
         graphs[nodes[node].first].nodes[nodes[node].second].cluster = v->clusterDim.x;
     return ret;
 }
-CUresult ExchangeMode(CUstreamCaptureMode *)
+CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+CUresult ExchangeMode(CUstreamCaptureMode *mode)
 {
+    std::swap(*mode, thread_mode);
     return CUDA_SUCCESS;
 }
 CUresult GraphCreate(CUgraph *g, unsigned)
@@ -172,6 +175,7 @@ CUresult AddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t
 CUresult Instantiate(CUgraphExec *x, CUgraph g, unsigned long long)
 {
     const CUresult ret = Enter("cuGraphInstantiateWithFlags");
+    EXPECT_EQ(CU_STREAM_CAPTURE_MODE_RELAXED, thread_mode);
     if (ret == CUDA_SUCCESS) {
         *x = static_cast<CUgraphExec>(NewHandle());
         execs[*x] = graphs[g];
@@ -203,6 +207,8 @@ CUresult GraphLaunch(CUgraphExec x, CUstream s)
 }
 CUresult ExecDestroy(CUgraphExec x)
 {
+    // O-07: in global mode the call would end another thread's capture (measured on 580.159.04).
+    EXPECT_EQ(CU_STREAM_CAPTURE_MODE_RELAXED, thread_mode);
     EXPECT_EQ(1u, execs.erase(x));
     return Enter("cuGraphExecDestroy");
 }
@@ -255,6 +261,7 @@ ScriptedDriver::ScriptedDriver() : cap(), options(), counters(), liveness(), tab
     execs.clear();
     nodes.clear();
     next_handle = 0x100000;
+    thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     FillSlots();
     char *none[] = {nullptr};
     ag_options_load(&options, none);
