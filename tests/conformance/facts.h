@@ -16,55 +16,120 @@
 #include <vector>
 
 // Every function that the suite calls; cuda.h's macros pick the variant.
-#define CONFORMANCE_CALLS(X)                                                                                              \
-    X(cuInit)                                                                                                             \
-    X(cuDriverGetVersion)                                                                                                 \
-    X(cuDeviceGet)                                                                                                        \
-    X(cuDeviceGetAttribute)                                                                                               \
-    X(cuDevicePrimaryCtxRetain)                                                                                           \
-    X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxGetState) X(                              \
-        cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxSynchronize)                    \
-        X(cuCtxDestroy) X(cuCtxGetDevice) X(cuCtxGetStreamPriorityRange) X(cuGetErrorName) X(                             \
-            cuGetErrorString) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocHost) X(cuMemHostAlloc)                              \
-            X(cuMemFreeHost) X(cuMemHostRegister) X(cuMemHostUnregister) X(cuMemHostGetDevicePointer) X(                  \
-                cuMemAllocManaged) X(cuMemGetInfo) X(cuMemAllocAsync) X(cuMemFreeAsync)                                   \
-                X(cuMemGetAddressRange) X(cuPointerGetAttribute) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(                       \
-                    cuMemcpyDtoD) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)                          \
-                    X(cuMemsetD8) X(cuMemsetD32) X(cuMemsetD8Async) X(cuMemsetD32Async) X(                                \
-                        cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) X(cuModuleGetGlobal)                   \
-                        X(cuLibraryLoadData) X(cuLibraryUnload) X(cuLibraryGetKernel) X(                                  \
-                            cuLibraryGetModule) X(cuKernelGetFunction) X(cuKernelGetParamInfo)                            \
-                            X(cuKernelGetName) X(cuKernelGetAttribute) X(cuKernelSetAttribute) X(                         \
-                                cuFuncGetParamInfo) X(cuFuncGetName) X(cuFuncGetModule) X(cuFuncGetAttribute)             \
-                                X(cuFuncSetAttribute) X(cuFuncSetCacheConfig) X(cuStreamCreate) X(                        \
-                                    cuStreamCreateWithPriority) X(cuStreamDestroy) X(cuStreamSynchronize)                 \
-                                    X(cuStreamQuery) X(cuStreamGetId) X(cuStreamGetPriority) X(                           \
-                                        cuStreamWaitEvent) X(cuStreamBeginCapture) X(cuStreamEndCapture)                  \
-                                        X(cuStreamIsCapturing) X(cuThreadExchangeStreamCaptureMode) X(                    \
-                                            cuStreamWaitValue32) X(cuStreamWriteValue32) X(cuStreamAddCallback)           \
-                                            X(cuLaunchHostFunc) X(cuEventCreate) X(cuEventDestroy) X(                     \
-                                                cuEventRecord) X(cuEventQuery) X(cuEventSynchronize)                      \
-                                                X(cuEventElapsedTime) X(cuLaunchKernel) X(                                \
-                                                    cuLaunchKernelEx) X(cuGraphCreate) X(cuGraphDestroy)                  \
-                                                    X(cuGraphAddKernelNode) X(cuGraphAddMemsetNode) X(                    \
-                                                        cuGraphAddMemcpyNode) X(cuGraphAddEmptyNode)                      \
-                                                        X(cuGraphAddEventRecordNode) X(                                   \
-                                                            cuGraphAddDependencies) X(cuGraphGetNodes)                    \
-                                                            X(cuGraphNodeGetType) X(                                      \
-                                                                cuGraphKernelNodeGetParams) X(cuGraphKernelNodeSetParams) \
-                                                                X(cuGraphInstantiateWithFlags) X(                         \
-                                                                    cuGraphUpload) X(cuGraphLaunch)                       \
-                                                                    X(cuGraphExecDestroy) X(                              \
-                                                                        cuGraphExecKernelNodeSetParams)                   \
-                                                                        X(cuGraphExecMemsetNodeSetParams) X(              \
-                                                                            cuGraphExecMemcpyNodeSetParams)               \
-                                                                            X(cuGraphExecUpdate) X(                       \
-                                                                                cuGraphNodeSetEnabled)                    \
-                                                                                X(cuGraphDestroyNode) X(                  \
-                                                                                    cuGetProcAddress)                     \
-                                                                                    X(cuGetExportTable)                   \
-                                                                                        X(cuGraphKernelNodeGetAttribute)  \
-                                                                                            X(cuGraphKernelNodeSetAttribute)
+// clang-format off
+#define CONFORMANCE_CALLS(X) \
+    X(cuInit) \
+    X(cuDriverGetVersion) \
+    X(cuDeviceGet) \
+    X(cuDeviceGetAttribute) \
+    X(cuDevicePrimaryCtxRetain) \
+    X(cuDevicePrimaryCtxRelease) \
+    X(cuDevicePrimaryCtxReset) \
+    X(cuDevicePrimaryCtxGetState) \
+    X(cuCtxSetCurrent) \
+    X(cuCtxGetCurrent) \
+    X(cuCtxPushCurrent) \
+    X(cuCtxPopCurrent) \
+    X(cuCtxSynchronize) \
+    X(cuCtxDestroy) \
+    X(cuCtxGetDevice) \
+    X(cuCtxGetStreamPriorityRange) \
+    X(cuGetErrorName) \
+    X(cuGetErrorString) \
+    X(cuMemAlloc) \
+    X(cuMemFree) \
+    X(cuMemAllocHost) \
+    X(cuMemHostAlloc) \
+    X(cuMemFreeHost) \
+    X(cuMemHostRegister) \
+    X(cuMemHostUnregister) \
+    X(cuMemHostGetDevicePointer) \
+    X(cuMemAllocManaged) \
+    X(cuMemGetInfo) \
+    X(cuMemAllocAsync) \
+    X(cuMemFreeAsync) \
+    X(cuMemGetAddressRange) \
+    X(cuPointerGetAttribute) \
+    X(cuMemcpyHtoD) \
+    X(cuMemcpyDtoH) \
+    X(cuMemcpyDtoD) \
+    X(cuMemcpyHtoDAsync) \
+    X(cuMemcpyDtoHAsync) \
+    X(cuMemcpyDtoDAsync) \
+    X(cuMemsetD8) \
+    X(cuMemsetD32) \
+    X(cuMemsetD8Async) \
+    X(cuMemsetD32Async) \
+    X(cuModuleLoadData) \
+    X(cuModuleUnload) \
+    X(cuModuleGetFunction) \
+    X(cuModuleGetGlobal) \
+    X(cuLibraryLoadData) \
+    X(cuLibraryUnload) \
+    X(cuLibraryGetKernel) \
+    X(cuLibraryGetModule) \
+    X(cuKernelGetFunction) \
+    X(cuKernelGetParamInfo) \
+    X(cuKernelGetName) \
+    X(cuKernelGetAttribute) \
+    X(cuKernelSetAttribute) \
+    X(cuFuncGetParamInfo) \
+    X(cuFuncGetName) \
+    X(cuFuncGetModule) \
+    X(cuFuncGetAttribute) \
+    X(cuFuncSetAttribute) \
+    X(cuFuncSetCacheConfig) \
+    X(cuStreamCreate) \
+    X(cuStreamCreateWithPriority) \
+    X(cuStreamDestroy) \
+    X(cuStreamSynchronize) \
+    X(cuStreamQuery) \
+    X(cuStreamGetId) \
+    X(cuStreamGetPriority) \
+    X(cuStreamWaitEvent) \
+    X(cuStreamBeginCapture) \
+    X(cuStreamEndCapture) \
+    X(cuStreamIsCapturing) \
+    X(cuThreadExchangeStreamCaptureMode) \
+    X(cuStreamWaitValue32) \
+    X(cuStreamWriteValue32) \
+    X(cuStreamAddCallback) \
+    X(cuLaunchHostFunc) \
+    X(cuEventCreate) \
+    X(cuEventDestroy) \
+    X(cuEventRecord) \
+    X(cuEventQuery) \
+    X(cuEventSynchronize) \
+    X(cuEventElapsedTime) \
+    X(cuLaunchKernel) \
+    X(cuLaunchKernelEx) \
+    X(cuGraphCreate) \
+    X(cuGraphDestroy) \
+    X(cuGraphAddKernelNode) \
+    X(cuGraphAddMemsetNode) \
+    X(cuGraphAddMemcpyNode) \
+    X(cuGraphAddEmptyNode) \
+    X(cuGraphAddEventRecordNode) \
+    X(cuGraphAddDependencies) \
+    X(cuGraphGetNodes) \
+    X(cuGraphNodeGetType) \
+    X(cuGraphKernelNodeGetParams) \
+    X(cuGraphKernelNodeSetParams) \
+    X(cuGraphInstantiateWithFlags) \
+    X(cuGraphUpload) \
+    X(cuGraphLaunch) \
+    X(cuGraphExecDestroy) \
+    X(cuGraphExecKernelNodeSetParams) \
+    X(cuGraphExecMemsetNodeSetParams) \
+    X(cuGraphExecMemcpyNodeSetParams) \
+    X(cuGraphExecUpdate) \
+    X(cuGraphNodeSetEnabled) \
+    X(cuGraphDestroyNode) \
+    X(cuGetProcAddress) \
+    X(cuGetExportTable) \
+    X(cuGraphKernelNodeGetAttribute) \
+    X(cuGraphKernelNodeSetAttribute)
+// clang-format on
 
 struct conformance_driver {
 #define X(name) decltype(&::name) name;
