@@ -106,14 +106,26 @@ CUresult ag_deliver(struct ag_capture *cap, CUresult ret)
     return pending == CUDA_SUCCESS ? ret : pending;
 }
 
-/* Nothing is held any more and no error waits: the hooks may become bare jumps. */
+/* Drains under every log's lock, whatever it looks like from outside. Who enters a log afterwards
+ * sees what was written before this (`off`, `capturing`), and holds nothing. */
+static void drain_surely(struct ag_capture *cap, enum ag_drain_kind kind)
+{
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        ag_oplog_enter(log);
+        if (log->n)
+            finish(log, kind, AG_REFUSAL_SHORT);
+        ag_oplog_leave(log);
+    }
+}
+
+/* Nothing is held any more; where no error waits either, the hooks may become bare jumps. */
 void ag_capture_settle(struct ag_capture *cap)
 {
-    if (ag_thread.busy)
+    if (ag_thread.busy || atomic_exchange(&cap->off, true))
         return;
-    const bool was_off = atomic_exchange(&cap->off, true);
-    ag_drain(cap, AG_DRAIN_BREAK, AG_ROW_cuInit);
-    if (!was_off && !atomic_load(&cap->troubled))
+    drain_surely(cap, AG_DRAIN_BREAK);
+    if (!atomic_load(&cap->troubled))
         cap->turned_off(cap);
 }
 
@@ -326,7 +338,10 @@ void ag_function_made(struct ag_capture *cap, CUkernel kernel)
 void ag_capture_begins(struct ag_capture *cap, enum ag_row row)
 {
     atomic_fetch_add(&cap->capturing, 1);
+    if (ag_thread.busy)
+        return;
     ag_drain(cap, AG_DRAIN_ASYNC, row);
+    drain_surely(cap, AG_DRAIN_ASYNC);
 }
 
 void ag_capture_began(struct ag_capture *cap, CUresult ret)

@@ -283,6 +283,9 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
     enum ag_refusal why = AG_REFUSAL_NONE;
     if (log->cur && log->cur != s)
         finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), AG_REFUSAL_OTHER_STREAM);
+    /* Asked again under the lock: whoever ends holding drains under it afterwards. */
+    if (atomic_load(&log->cap->off) || atomic_load(&log->cap->capturing))
+        return unrecorded(log, atomic_load(&log->cap->off) ? AG_REFUSAL_OFF : AG_REFUSAL_CAPTURING);
     if (log->seen_calls != calls) {
         log->seen_calls = calls;
         return unrecorded(log, AG_REFUSAL_AFTER_DRAIN);
