@@ -42,8 +42,13 @@ filters=()
 [ -z "$config" ] || filters+=("--test_tag_filters=-no-$config" --build_tests_only)
 status=0
 bazel test "${flags[@]}" "${filters[@]}" --test_summary=terse //... || status=$?
-# 3 is "a test failed", which the count tells; everything else is a build that failed.
+# 3 is "a test failed", which the count must tell; everything else is a build that failed.
 [ $status = 0 ] || [ $status = 3 ] || checks+=("failed:bazel test //...")
 
 logs=$(bazel info ${config:+"--config=$config"} bazel-testlogs 2>/dev/null)
-./tools/count_tests.py "$logs" "${checks[@]}" <<<"$labels"
+./tools/count_tests.py "$logs" "${checks[@]}" <<<"$labels" || exit 1
+if [ $status = 3 ]; then
+    # The log of a target that failed names no failed case: its last line would hide that.
+    ./tools/count_tests.py "$logs" "${checks[@]}" "failed:a target whose log names no failed case" \
+        <<<"$labels"
+fi

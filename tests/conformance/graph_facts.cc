@@ -301,6 +301,7 @@ TEST_F(Graphs, PatchCopiesWithinLimits)
     c.WidthInBytes = 4;
     c.Height = c.Depth = 1;
     NEED(drv.cuMemsetD32(x, 41, 8));
+    NEED(drv.cuCtxSynchronize());
     FACT("copy_node.add", drv.cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &c, ctx),
          CUDA_SUCCESS);
     instantiate();
