@@ -102,7 +102,6 @@ CUdeviceptr Facts::buffer(size_t bytes)
     EXPECT_EQ(drv.cuMemAlloc(&p, bytes), CUDA_SUCCESS);
     EXPECT_EQ(drv.cuMemsetD8(p, 0, bytes), CUDA_SUCCESS);
     EXPECT_EQ(drv.cuCtxSynchronize(), CUDA_SUCCESS); // not ordered before a non-blocking stream
-    EXPECT_EQ(drv.cuCtxSynchronize(), CUDA_SUCCESS);
     buffers_.push_back(p);
     return p;
 }
