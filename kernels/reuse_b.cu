@@ -7,8 +7,8 @@ struct pack64 {
 
 extern "C" __global__ void reuse_b(int *out, const int *in, int add, pack64 p)
 {
-    int sum = 0;
+    unsigned sum = (unsigned)*in + (unsigned)add; // any bits may come: no signed overflow
     for (int i = 0; i < 16; i++)
-        sum += p.v[i];
-    *out = *in + add + sum;
+        sum += (unsigned)p.v[i];
+    *out = (int)sum;
 }

@@ -101,7 +101,7 @@ static void write_texts(const struct options *o, uint64_t seed)
     snprintf(exp, sizeof exp, "%s/%llu.exp", o->dir ? o->dir : "", (unsigned long long)seed);
     FILE *said = o->dir ? fopen(out, "ab") : stdout, *expected = o->dir ? fopen(exp, "ab") : NULL;
     for (int t = 0; t < DF_MAX_TRACKS; t++) {
-        if (said)
+        if (said && run.said[t].used)
             fwrite(run.said[t].data, 1, run.said[t].used, said);
         if (expected && run.expected[t].used) {
             fprintf(expected, "track %d\n", t);
