@@ -35,7 +35,8 @@ __attribute__((visibility("hidden"))) ag_counter ag_calls[AG_ROWS];
  * says so. */
 static struct ag_runtime {
     struct ag_fork_lock lock; /* rank 0: initialisation */
-    _Atomic bool ready;
+    _Atomic bool built; /* everything below may be read; set before the entries are published */
+    _Atomic bool ready; /* the entries are published */
     _Atomic bool forked, leaving;
     struct ag_options options;
     struct ag_identity identity;
@@ -47,11 +48,11 @@ static struct ag_runtime {
     unsigned long long loads_seen; /* under the lock of whoever builds */
 } runtime;
 
-/* The hook bodies come here through a jump in assembly: the load pairs with the store at the end of
- * initialisation. */
+/* The hook bodies come here through a jump in assembly: the load pairs with the store that init()
+ * makes before it publishes them. */
 struct ag_capture *ag_runtime_capture(void)
 {
-    atomic_load_explicit(&runtime.ready, memory_order_acquire);
+    atomic_load_explicit(&runtime.built, memory_order_acquire);
     return &runtime.capture;
 }
 
@@ -280,6 +281,7 @@ static void init(void)
     pthread_atfork(NULL, NULL, after_fork);
     atexit(leave);
     at_quick_exit(leave);
+    atomic_store_explicit(&runtime.built, true, memory_order_release);
     publish(off);
 }
 
