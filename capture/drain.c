@@ -17,9 +17,7 @@ static void finish(struct ag_oplog *log, enum ag_drain_kind kind, enum ag_refusa
     struct ag_stream *s = log->cur ? log->cur : log->last;
     if (!s)
         return;
-    const CUresult ret = ag_oplog_cut(log, ag_policy_drain(s->policy, kind), why);
-    if (ret != CUDA_SUCCESS)
-        ag_oplog_keep_error(log, ret);
+    ag_oplog_finish(log, ag_policy_drain(s->policy, kind), why);
     if (kind == AG_DRAIN_SYNC)
         atomic_store_explicit(&log->anchored, 1, memory_order_relaxed);
 }

@@ -96,7 +96,6 @@ static void forget_graph(struct ag_stream *s, struct ag_graph *g)
 
 static void refuse(struct ag_graph *g, enum ag_refusal why, CUresult ret)
 {
-    ag_count(&g->stream->log->cap->counters->eager[why], 0);
     ag_log(AG_LEVEL_WARN, "graph %u: %s, code %d", g->serial, ag_refusal_sentence(why), (int)ret);
     forget_graph(g->stream, g);
 }
@@ -258,4 +257,11 @@ CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_r
         build(log, verdict.segment);
     close_segment(log);
     return ret;
+}
+
+void ag_oplog_finish(struct ag_oplog *log, struct ag_verdict verdict, enum ag_refusal why)
+{
+    const CUresult ret = ag_oplog_cut(log, verdict, why);
+    if (ret != CUDA_SUCCESS)
+        ag_oplog_keep_error(log, ret);
 }

@@ -18,6 +18,8 @@ extern "C" {
  * Returns the status of the segment's last op if it was submitted here (it may be the call in
  * progress), else CUDA_SUCCESS. */
 CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_refusal why);
+/* The same where no call waits for the last op's status: an error of it is the program's to see later. */
+void ag_oplog_finish(struct ag_oplog *log, struct ag_verdict verdict, enum ag_refusal why);
 /* Submits what is held, op by op; the segment stays open. Same return. */
 CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why);
 /* Keeps an error for the program. */

@@ -214,19 +214,11 @@ static struct decision hold(struct ag_oplog *log, struct ag_verdict v)
     return d;
 }
 
-/* Ends the open segment; an error of its ops is the program's to see later. */
-static void finish(struct ag_oplog *log, struct ag_verdict v, enum ag_refusal why)
-{
-    const CUresult ret = ag_oplog_cut(log, v, why);
-    if (ret != CUDA_SUCCESS)
-        ag_oplog_keep_error(log, ret);
-}
-
 static struct decision unrecorded(struct ag_oplog *log, enum ag_refusal why)
 {
     ag_count(&log->cap->counters->launches_seen, 1);
     if (log->n)
-        finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), why);
+        ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), why);
     return (struct decision){.send = true, .why = why};
 }
 
@@ -282,7 +274,8 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
     const uint32_t calls = atomic_load(&ag_unseen_calls);
     enum ag_refusal why = AG_REFUSAL_NONE;
     if (log->cur && log->cur != s)
-        finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), AG_REFUSAL_OTHER_STREAM);
+        ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC),
+                        AG_REFUSAL_OTHER_STREAM);
     /* Asked again under the lock: whoever ends holding drains under it afterwards. */
     if (atomic_load(&log->cap->off) || atomic_load(&log->cap->capturing))
         return unrecorded(log, atomic_load(&log->cap->off) ? AG_REFUSAL_OFF : AG_REFUSAL_CAPTURING);
@@ -298,13 +291,9 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
     }
     if (!copy_args(log, sig, l))
         return unrecorded(log, AG_REFUSAL_ARGUMENTS);
-    const uint32_t bytes = sig->func->bytes;
-    const size_t before = log->args_used;
-    struct decision d;
-    log->args_used = before + ((bytes + 15u) & ~15u);
+    log->args_used += (sig->func->bytes + 15u) & ~15u;
     log->seen++;
-    d = record(log, s, sig);
-    return d;
+    return record(log, s, sig);
 }
 
 /* The driver refused a launch that the log took for an op. */
@@ -313,7 +302,8 @@ static void refused(struct ag_oplog *log, const struct decision *d)
     if (d->sig && d->generation == log->generation)
         d->sig->proven = false;
     if (log->n)
-        finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_BREAK), AG_REFUSAL_DIVERGED);
+        ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_BREAK),
+                        AG_REFUSAL_DIVERGED);
 }
 
 /* The device gets the op before the graph is built, which takes a while. */
@@ -326,7 +316,7 @@ static CUresult send_and_build(struct ag_oplog *log, const struct ag_launch *l,
     if (ret != CUDA_SUCCESS)
         refused(log, d);
     else
-        finish(log, d->verdict, AG_REFUSAL_UNSEEN);
+        ag_oplog_finish(log, d->verdict, AG_REFUSAL_UNSEEN);
     ag_oplog_leave(log);
     return ag_settle_status(log->cap, ret);
 }
@@ -355,7 +345,8 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
     if (log->pending != CUDA_SUCCESS && (troubled || d.send)) {
         if (log->n) /* what was held before this call failed just now: the call tells, and is not
                        made */
-            finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_BREAK), AG_REFUSAL_DIVERGED);
+            ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_BREAK),
+                            AG_REFUSAL_DIVERGED);
         ag_oplog_leave(log);
         return ag_take_pending(log->cap);
     }
@@ -367,7 +358,7 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
     if (d.cut && d.verdict.use == AG_USE_BUILD)
         return send_and_build(log, l, &d);
     if (d.cut)
-        finish(log, d.verdict, AG_REFUSAL_UNSEEN);
+        ag_oplog_finish(log, d.verdict, AG_REFUSAL_UNSEEN);
     ag_oplog_leave(log);
     return send_alone(log, l, &d);
 }
