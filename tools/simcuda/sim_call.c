@@ -91,6 +91,7 @@ static void start(void)
     sim.strict = strict && !strcmp(strict, "abort");
     sim.guard_freed = freed && !strcmp(freed, "guard");
     sim.log_calls = number_of("SIMCUDA_LOG_CALLS", 0) != 0;
+    sim.log_ends = number_of("SIMCUDA_LOG_ENDS", 0) != 0;
     sim.managed_concurrent = number_of("SIMCUDA_CONCURRENT_MANAGED", 1) != 0;
     sim.delay_us = number_of("SIMCUDA_DELAY_US", 0);
     sim.seed = number_of("SIMCUDA_SEED", 1);

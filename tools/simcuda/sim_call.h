@@ -108,7 +108,7 @@ struct sim_process {
     int devices;
     uint64_t memory;
     bool strict;
-    bool log_calls;
+    bool log_calls, log_ends;
     bool guard_freed; /* SIMCUDA_FREE=guard: freed memory is not mapped */
     bool managed_concurrent;
     uint64_t delay_us; /* real time before each op */

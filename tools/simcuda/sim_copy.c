@@ -3,7 +3,7 @@
  * Threads    bodies hold sim_lock
  * Promise    pageable memory: an async upload has read its source when it returns, a download has
  *            arrived. Pinned memory is read and written when the operation runs.
- * Start at   copy()                                                                         */
+ * Start at   sim_copy_submit()                                                                         */
 #define _GNU_SOURCE
 #include "tools/simcuda/sim_copy.h"
 
@@ -55,7 +55,30 @@ struct sim_work *sim_copy_make(struct sim_context *ctx, const struct sim_copy_wo
     w->copy = *want;
     w->copy.dst_host = is_host(want->dst);
     w->copy.src_host = is_host(want->src);
+    w->copy.to = sim_memory_operand(want->dst);
+    w->copy.from = sim_memory_operand(want->src);
     return w;
+}
+
+static bool is_line(const struct sim_copy_work *c)
+{
+    return c->height == 1 && c->depth == 1;
+}
+
+bool sim_copy_may_become(const struct sim_copy_work *was, const struct sim_copy_work *is,
+                         bool lines_only)
+{
+    if (lines_only && (!is_line(was) || !is_line(is)))
+        return false;
+    return sim_memory_same_mapping(&was->to, &is->to) &&
+           sim_memory_same_mapping(&was->from, &is->from);
+}
+
+bool sim_copy_is_still(const struct sim_copy_work *c)
+{
+    return sim_memory_is_still(c->dst, extent(c, c->dst_pitch, c->dst_slice), &c->to) &&
+           (c->staged ||
+            sim_memory_is_still(c->src, extent(c, c->src_pitch, c->src_slice), &c->from));
 }
 
 static void stage(struct sim_copy_work *c)
@@ -72,8 +95,9 @@ static void stage(struct sim_copy_work *c)
 /* A plain copy is work in the legacy stream: another thread's capture of a non-blocking stream does
  * not forbid it, one of a blocking stream does (IMPLICIT, from sim_stream_for_work).
  * dst_host, src_host of `want`: the operand may be memory that we did not allocate. */
-static CUresult copy(const struct sim_copy_work *want, CUstream stream, bool async)
+CUresult sim_copy_submit(const struct sim_copy_work *want, CUstream stream, enum sim_copy_way way)
 {
+    const bool async = way != SIM_COPY_SYNC;
     CUresult ret;
     struct sim_stream *s = sim_stream_for_work(stream, &ret);
     if (!s)
@@ -88,7 +112,7 @@ static CUresult copy(const struct sim_copy_work *want, CUstream stream, bool asy
     const bool from_pageable = !sim_memory_at(want->src), to_pageable = !sim_memory_at(want->dst);
     const bool within_device = !w->copy.dst_host && !w->copy.src_host;
     const bool within_host = w->copy.dst_host && w->copy.src_host;
-    if (from_pageable && async && !s->capture && !within_host)
+    if (((from_pageable && async && !within_host) || way == SIM_COPY_READS_NOW) && !s->capture)
         stage(&w->copy);
     struct sim_context *ctx = s->object.ctx;
     const size_t bytes = want->width * want->height * want->depth;
@@ -99,7 +123,9 @@ static CUresult copy(const struct sim_copy_work *want, CUstream stream, bool asy
     /* Synchronous with the host: what touches pageable or only host memory, and plain copies other
      * than those within the device. */
     const bool large_upload = from_pageable && bytes > STAGED_MOST;
-    if (async ? within_host || to_pageable || large_upload : !within_device)
+    const bool told_to = within_device && (sim_memory_at(want->dst)->sync_memops ||
+                                           sim_memory_at(want->src)->sync_memops);
+    if (async ? within_host || to_pageable || large_upload : !within_device || told_to)
         sim_op_wait(op);
     sim_unref(op);
     return ctx->sticky;
@@ -121,7 +147,7 @@ static CUresult copy_line(uintptr_t dst, bool dst_host, uintptr_t src, bool src_
                           CUstream stream, bool async)
 {
     struct sim_copy_work want = line(dst, dst_host, src, src_host, bytes);
-    return copy(&want, stream, async);
+    return sim_copy_submit(&want, stream, async ? SIM_COPY_ASYNC : SIM_COPY_SYNC);
 }
 
 SIM_API_PTDS(cuMemcpyHtoD_v2, SIM_NS_COPY, SIM_CTX, (CUdeviceptr dst, const void *src, size_t n),
@@ -220,7 +246,9 @@ static CUresult want_of_3d(const CUDA_MEMCPY3D *c, struct sim_copy_work *out)
                                   .src_pitch = sp,
                                   .dst_slice = dp * (c->dstHeight ? c->dstHeight : c->Height),
                                   .src_slice = sp * (c->srcHeight ? c->srcHeight : c->Height)};
-    if (sp < c->WidthInBytes || dp < c->WidthInBytes)
+    /* A pitch that is given holds a row and what stands before it. */
+    if ((c->srcPitch && sp < c->WidthInBytes + c->srcXInBytes) ||
+        (c->dstPitch && dp < c->WidthInBytes + c->dstXInBytes))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult ret =
         side(c->srcMemoryType, c->srcHost, c->srcDevice, sp,
@@ -240,11 +268,11 @@ struct sim_work *sim_copy_of_3d(struct sim_context *ctx, const CUDA_MEMCPY3D *c,
     return *out_ret ? NULL : sim_copy_make(ctx, &want, out_ret);
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool async)
+CUresult sim_copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, enum sim_copy_way way)
 {
     struct sim_copy_work want;
     CUresult ret = c ? want_of_3d(c, &want) : CUDA_ERROR_INVALID_VALUE;
-    return ret ? ret : copy(&want, stream, async);
+    return ret ? ret : sim_copy_submit(&want, stream, way);
 }
 
 static CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D *c)
@@ -269,29 +297,29 @@ static CUDA_MEMCPY3D flat(const CUDA_MEMCPY2D *c)
 SIM_API_PTDS(cuMemcpy2D_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c), (c))
 {
     CUDA_MEMCPY3D all = c ? flat(c) : (CUDA_MEMCPY3D){0};
-    return c ? copy_3d(&all, NULL, false) : CUDA_ERROR_INVALID_VALUE;
+    return c ? sim_copy_3d(&all, NULL, SIM_COPY_SYNC) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API_PTDS(cuMemcpy2DUnaligned_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c), (c))
 {
     CUDA_MEMCPY3D all = c ? flat(c) : (CUDA_MEMCPY3D){0};
-    return c ? copy_3d(&all, NULL, false) : CUDA_ERROR_INVALID_VALUE;
+    return c ? sim_copy_3d(&all, NULL, SIM_COPY_SYNC) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API_PTSZ(cuMemcpy2DAsync_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY2D *c, CUstream stream),
              (c, stream))
 {
     CUDA_MEMCPY3D all = c ? flat(c) : (CUDA_MEMCPY3D){0};
-    return c ? copy_3d(&all, stream, true) : CUDA_ERROR_INVALID_VALUE;
+    return c ? sim_copy_3d(&all, stream, SIM_COPY_ASYNC) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API_PTDS(cuMemcpy3D_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY3D *c), (c))
 {
-    return copy_3d(c, NULL, false);
+    return sim_copy_3d(c, NULL, SIM_COPY_SYNC);
 }
 
 SIM_API_PTSZ(cuMemcpy3DAsync_v2, SIM_NS_COPY, SIM_CTX, (const CUDA_MEMCPY3D *c, CUstream stream),
              (c, stream))
 {
-    return copy_3d(c, stream, true);
+    return sim_copy_3d(c, stream, SIM_COPY_ASYNC);
 }

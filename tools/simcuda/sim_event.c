@@ -59,7 +59,8 @@ static CUresult record(CUevent handle, CUstream stream, unsigned flags)
     struct sim_stream *s = sim_stream_for_work(stream, &ret);
     if (!s)
         return ret;
-    if (flags & ~1u)
+    /* "External" means a node; outside of a capture there is none. */
+    if (flags & ~1u || (flags && !s->capture))
         return CUDA_ERROR_INVALID_VALUE;
     if (s->object.ctx != e->object.ctx)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -101,6 +102,8 @@ SIM_API_PTSZ(cuStreamWaitEvent, SIM_NS_WAIT_EVENT, SIM_CTX,
     struct sim_stream *s = sim_stream_for_work(stream, &ret);
     if (!s)
         return ret;
+    if (flags && !s->capture)
+        return CUDA_ERROR_INVALID_VALUE;
     if (s->capture || e->capture)
         return sim_capture_wait(s, e, flags);
     if (!e->record)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/simcuda/sim_capture.h"
 #include "tools/simcuda/sim_context.h"
@@ -210,14 +211,14 @@ SIM_API_PTSZ(cuGraphUpload, SIM_NS_CREATE, SIM_CTX, (CUgraphExec handle, CUstrea
 static uint64_t launch_cost(const struct sim_exec *e)
 {
     const struct sim_program *p = e->program;
-    uint64_t ns = SIM_NS_SET_PARAMS_LAUNCH * e->patched, roots = 0;
+    uint64_t ns = SIM_NS_SET_PARAMS_LAUNCH * e->patched, branches = 0;
     if (p->n > SIM_NS_GRAPH_FREE_NODES)
         ns += (p->n - SIM_NS_GRAPH_FREE_NODES) * SIM_PS_GRAPH_NODE / 1000;
     if (!e->uploaded)
         ns += SIM_NS_UPLOAD_NODE * p->n;
     for (size_t i = 0; i < p->n; i++) {
         const struct sim_step *s = &p->steps[i];
-        roots += s->ndeps == 0;
+        branches += (s->ndeps == 0) + (s->nchildren > 1 ? s->nchildren - 1 : 0);
         if (s->type == CU_GRAPH_NODE_TYPE_MEMSET)
             ns += SIM_NS_GRAPH_MEMSET;
         else if (s->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
@@ -228,7 +229,7 @@ static uint64_t launch_cost(const struct sim_exec *e)
                  (s->work->copy.dst_host || s->work->copy.src_host))
             ns += SIM_NS_GRAPH_HOST_COPY;
     }
-    return ns + (roots > 1 ? (roots - 1) * SIM_NS_GRAPH_BRANCH : 0);
+    return ns + (branches > 1 ? (branches - 1) * SIM_NS_GRAPH_BRANCH : 0);
 }
 
 /* Event nodes: what they record exists from the launch on, what they wait for is recorded now. */
@@ -244,6 +245,9 @@ static void bind_events(struct sim_work *w)
         if (p->steps[i].type == CU_GRAPH_NODE_TYPE_EVENT_RECORD && !p->steps[i].disabled) {
             struct sim_event *e = p->steps[i].work->event.event;
             w->graph.markers[i] = sim_op_new(NULL);
+            sim_capture_forget_heads(&e->heads, &e->nheads);
+            sim_unref(e->capture);
+            e->capture = NULL;
             sim_unref(e->record);
             e->record = sim_ref(w->graph.markers[i]);
         }
@@ -301,11 +305,8 @@ static uint64_t run_step(struct sim_work *w, struct sim_op *op, size_t i, uint64
 {
     const struct sim_step *s = &w->graph.program->steps[i];
     char how[64];
-    if (s->type == CU_GRAPH_NODE_TYPE_WAIT_EVENT && w->graph.waits[i]) {
-        sim_op_wait_done(w->graph.waits[i]);
-        if (w->graph.waits[i]->end_ns > start_ns)
-            start_ns = w->graph.waits[i]->end_ns;
-    }
+    if (w->graph.waits[i] && w->graph.waits[i]->end_ns > start_ns)
+        start_ns = w->graph.waits[i]->end_ns;
     uint64_t end_ns = start_ns;
     if (!s->disabled && s->work && !op->stream->object.ctx->sticky) {
         snprintf(how, sizeof how, "graph:%#llx:%zu", (unsigned long long)w->graph.exec, i);
@@ -314,6 +315,28 @@ static uint64_t run_step(struct sim_work *w, struct sim_op *op, size_t i, uint64
     if (w->graph.markers[i])
         sim_op_finish(w->graph.markers[i], end_ns, op->stream->object.ctx->sticky);
     return end_ns;
+}
+
+/* Would it stand still? Then another branch goes first: a device runs branches side by side. */
+static bool stands(const struct sim_work *w, size_t i)
+{
+    const struct sim_step *s = &w->graph.program->steps[i];
+    if (w->graph.waits[i])
+        return !w->graph.waits[i]->done;
+    return s->work && !s->disabled && sim_work_stands(s->work);
+}
+
+/* Index in `ready` of a step that can run, the search beginning at a drawn one. */
+static size_t choose(const struct sim_work *w, const size_t *ready, size_t nready, size_t from)
+{
+    for (;;) {
+        for (size_t i = 0; i < nready; i++)
+            if (!stands(w, ready[(from + i) % nready]))
+                return (from + i) % nready;
+        pthread_mutex_unlock(&sim_lock);
+        usleep(20);
+        pthread_mutex_lock(&sim_lock);
+    }
 }
 
 uint64_t sim_program_run(struct sim_work *w, struct sim_op *op, uint64_t start_ns)
@@ -329,7 +352,7 @@ uint64_t sim_program_run(struct sim_work *w, struct sim_op *op, uint64_t start_n
     }
     while (nready) {
         dice = dice * 6364136223846793005ull + 1442695040888963407ull;
-        size_t pick = (size_t)((dice >> 33) % nready), i = ready[pick];
+        size_t pick = choose(w, ready, nready, (size_t)((dice >> 33) % nready)), i = ready[pick];
         ready[pick] = ready[--nready];
         uint64_t end_ns = run_step(w, op, i, from[i]);
         if (end_ns > last_ns)

@@ -55,6 +55,11 @@ static void add_deps(struct sim_node *node, struct sim_node *const *deps,
     }
 }
 
+void sim_graph_link(struct sim_node *node, struct sim_node *on, const CUgraphEdgeData *edge)
+{
+    add_deps(node, &on, edge, 1);
+}
+
 struct sim_node *sim_graph_add(struct sim_graph *g, CUgraphNodeType type, struct sim_work *work,
                                struct sim_node *const *deps, const CUgraphEdgeData *edges, size_t n)
 {
@@ -160,8 +165,8 @@ struct sim_work *sim_node_memset(const CUDA_MEMSET_NODE_PARAMS *p, CUcontext han
     struct sim_context *ctx = context_for(handle, out_ret);
     if (!ctx)
         return NULL;
-    const struct sim_set_work want = {p->dst,   p->value,  p->elementSize,
-                                      p->width, p->height, p->pitch};
+    const struct sim_set_work want = {p->dst,   p->value, p->elementSize, p->width, p->height,
+                                      p->pitch, {0}};
     if (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4) {
         *out_ret = CUDA_ERROR_INVALID_VALUE;
         return NULL;
@@ -192,6 +197,7 @@ CUgraphNodeType sim_node_type(const struct sim_work *work)
         return CU_GRAPH_NODE_TYPE_WAIT_EVENT;
     case SIM_WORK_WAIT_VALUE:
     case SIM_WORK_WRITE_VALUE:
+    case SIM_WORK_BATCH:
         return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
     default:
         return CU_GRAPH_NODE_TYPE_EMPTY;
@@ -217,10 +223,9 @@ SIM_API(cuGraphDestroy, SIM_NS_SMALL, SIM_INIT, (CUgraph handle), (handle))
     return ret;
 }
 
-/* Common end of every Add*: takes over `work`, which may be NULL with the code in ret. */
-static CUresult add(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
-                    const CUgraphEdgeData *edges, size_t n, CUgraphNodeType type,
-                    struct sim_work *work, CUresult ret)
+CUresult sim_graph_put(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
+                       const CUgraphEdgeData *edges, size_t n, CUgraphNodeType type,
+                       struct sim_work *work, CUresult ret)
 {
     CUresult found;
     struct sim_graph *g = sim_graph_of(graph, &found);
@@ -245,7 +250,7 @@ SIM_API(cuGraphAddKernelNode_v2, SIM_NS_ADD_NODE, SIM_INIT,
 {
     CUresult ret = CUDA_ERROR_INVALID_VALUE;
     struct sim_work *w = p ? sim_node_kernel(p, &ret) : NULL;
-    return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_KERNEL, w, ret);
+    return sim_graph_put(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_KERNEL, w, ret);
 }
 
 SIM_API(cuGraphAddKernelNode, SIM_NS_ADD_NODE, SIM_INIT,
@@ -258,7 +263,7 @@ SIM_API(cuGraphAddKernelNode, SIM_NS_ADD_NODE, SIM_INIT,
     if (p)
         wide = sim_node_widen(p);
     struct sim_work *w = p ? sim_node_kernel(&wide, &ret) : NULL;
-    return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_KERNEL, w, ret);
+    return sim_graph_put(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_KERNEL, w, ret);
 }
 
 SIM_API(cuGraphAddMemcpyNode, SIM_NS_ADD_NODE, SIM_INIT,
@@ -268,7 +273,7 @@ SIM_API(cuGraphAddMemcpyNode, SIM_NS_ADD_NODE, SIM_INIT,
 {
     CUresult ret = CUDA_ERROR_INVALID_VALUE;
     struct sim_work *w = p ? sim_node_memcpy(p, ctx, &ret) : NULL;
-    return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_MEMCPY, w, ret);
+    return sim_graph_put(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_MEMCPY, w, ret);
 }
 
 SIM_API(cuGraphAddMemsetNode, SIM_NS_ADD_NODE, SIM_INIT,
@@ -278,14 +283,14 @@ SIM_API(cuGraphAddMemsetNode, SIM_NS_ADD_NODE, SIM_INIT,
 {
     CUresult ret = CUDA_ERROR_INVALID_VALUE;
     struct sim_work *w = p ? sim_node_memset(p, ctx, &ret) : NULL;
-    return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_MEMSET, w, ret);
+    return sim_graph_put(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_MEMSET, w, ret);
 }
 
 SIM_API(cuGraphAddEmptyNode, SIM_NS_ADD_NODE, SIM_INIT,
         (CUgraphNode * out, CUgraph graph, const CUgraphNode *deps, size_t n),
         (out, graph, deps, n))
 {
-    return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, CUDA_SUCCESS);
+    return sim_graph_put(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_EMPTY, NULL, CUDA_SUCCESS);
 }
 
 struct sim_work *sim_node_host(const CUDA_HOST_NODE_PARAMS *p, CUresult *out_ret)
@@ -306,7 +311,7 @@ SIM_API(cuGraphAddHostNode, SIM_NS_ADD_NODE, SIM_INIT,
 {
     CUresult ret;
     struct sim_work *w = sim_node_host(p, &ret);
-    return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_HOST, w, ret);
+    return sim_graph_put(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_HOST, w, ret);
 }
 
 struct sim_work *sim_node_event(enum sim_work_kind kind, CUevent event, CUresult *out_ret)
@@ -325,7 +330,7 @@ SIM_API(cuGraphAddEventRecordNode, SIM_NS_ADD_NODE, SIM_INIT,
 {
     CUresult ret;
     struct sim_work *w = sim_node_event(SIM_WORK_RECORD, event, &ret);
-    return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_EVENT_RECORD, w, ret);
+    return sim_graph_put(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_EVENT_RECORD, w, ret);
 }
 
 SIM_API(cuGraphAddEventWaitNode, SIM_NS_ADD_NODE, SIM_INIT,
@@ -334,7 +339,7 @@ SIM_API(cuGraphAddEventWaitNode, SIM_NS_ADD_NODE, SIM_INIT,
 {
     CUresult ret;
     struct sim_work *w = sim_node_event(SIM_WORK_WAIT, event, &ret);
-    return add(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_WAIT_EVENT, w, ret);
+    return sim_graph_put(out, graph, deps, NULL, n, CU_GRAPH_NODE_TYPE_WAIT_EVENT, w, ret);
 }
 
 CUDA_KERNEL_NODE_PARAMS_v2 sim_node_narrow(const CUDA_KERNEL_NODE_PARAMS_v3 *k)
@@ -367,6 +372,8 @@ struct sim_work *sim_node_any(const CUgraphNodeParams *p, CUresult *out_ret)
         return sim_node_event(SIM_WORK_RECORD, p->eventRecord.event, out_ret);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
         return sim_node_event(SIM_WORK_WAIT, p->eventWait.event, out_ret);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return sim_node_batch(p->memOp.ctx, p->memOp.count, p->memOp.paramArray, out_ret);
     case CU_GRAPH_NODE_TYPE_EMPTY:
         *out_ret = CUDA_SUCCESS;
         return NULL;
@@ -383,7 +390,7 @@ SIM_API(cuGraphAddNode_v2, SIM_NS_ADD_NODE, SIM_INIT,
 {
     CUresult ret = CUDA_ERROR_INVALID_VALUE;
     struct sim_work *w = p ? sim_node_any(p, &ret) : NULL;
-    return add(out, graph, deps, edges, n, p ? p->type : 0, w, ret);
+    return sim_graph_put(out, graph, deps, edges, n, p ? p->type : 0, w, ret);
 }
 
 SIM_API(cuGraphAddNode, SIM_NS_ADD_NODE, SIM_INIT,
@@ -392,7 +399,7 @@ SIM_API(cuGraphAddNode, SIM_NS_ADD_NODE, SIM_INIT,
 {
     CUresult ret = CUDA_ERROR_INVALID_VALUE;
     struct sim_work *w = p ? sim_node_any(p, &ret) : NULL;
-    return add(out, graph, deps, NULL, n, p ? p->type : 0, w, ret);
+    return sim_graph_put(out, graph, deps, NULL, n, p ? p->type : 0, w, ret);
 }
 
 static CUresult link(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,

@@ -58,6 +58,11 @@ struct sim_graph *sim_graph_make(struct sim_context *ctx);
 struct sim_node *sim_graph_add(struct sim_graph *graph, CUgraphNodeType type, struct sim_work *work,
                                struct sim_node *const *deps, const CUgraphEdgeData *edges,
                                size_t n);
+void sim_graph_link(struct sim_node *node, struct sim_node *on, const CUgraphEdgeData *edge);
+/* Common end of every Add*: takes over `work`, which may be NULL with the code in ret. */
+CUresult sim_graph_put(CUgraphNode *out, CUgraph graph, const CUgraphNode *deps,
+                       const CUgraphEdgeData *edges, size_t n, CUgraphNodeType type,
+                       struct sim_work *work, CUresult ret);
 struct sim_graph *sim_graph_of(CUgraph handle, CUresult *out_ret);
 struct sim_node *sim_node_of(CUgraphNode handle, CUresult *out_ret);
 CUresult sim_nodes_of(struct sim_graph *graph, const CUgraphNode *handles, size_t n,
@@ -73,6 +78,14 @@ CUDA_KERNEL_NODE_PARAMS_v2 sim_node_widen(const CUDA_KERNEL_NODE_PARAMS_v1 *p);
 CUDA_KERNEL_NODE_PARAMS_v2 sim_node_narrow(const CUDA_KERNEL_NODE_PARAMS_v3 *p);
 struct sim_work *sim_node_any(const CUgraphNodeParams *p, CUresult *out_ret);
 struct sim_work *sim_node_host(const CUDA_HOST_NODE_PARAMS *p, CUresult *out_ret);
+/* Waits for and writes of values, one after the other. */
+struct sim_work *sim_node_batch(CUcontext ctx, unsigned n, const CUstreamBatchMemOpParams *list,
+                                CUresult *out_ret);
+struct sim_node *sim_node_typed(CUgraphNode handle, CUgraphNodeType type, CUresult *out_ret);
+CUresult sim_nodes_give(struct sim_node *const *nodes, size_t have, CUgraphNode *out,
+                        size_t *inout_n);
+/* Takes over `work`. */
+void sim_node_put(struct sim_node *node, struct sim_work *work);
 struct sim_work *sim_node_event(enum sim_work_kind kind, CUevent event, CUresult *out_ret);
 
 /* ---- sim_exec.c ---- */

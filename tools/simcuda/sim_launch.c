@@ -205,33 +205,3 @@ SIM_API_PTSZ(cuStreamAddCallback, SIM_NS_HOST_FUNCTION, SIM_CTX,
     w->host.data = data;
     return sim_enqueue(s, w, NULL);
 }
-
-static CUresult memory_op(enum sim_work_kind kind, CUstream stream, CUdeviceptr at, uint64_t value,
-                          unsigned bytes, unsigned flags)
-{
-    CUresult ret;
-    struct sim_stream *s = sim_stream_for_work(stream, &ret);
-    if (!s)
-        return ret;
-    if (at % bytes || !sim_memory_holds(at, bytes))
-        return CUDA_ERROR_INVALID_VALUE;
-    struct sim_work *w = sim_work_new(kind, s->object.ctx);
-    w->value.at = at;
-    w->value.value = value;
-    w->value.bytes = bytes;
-    w->value.flags = flags;
-    return sim_enqueue(s, w, NULL);
-}
-
-#define MEMORY_OP(name, kind, type)                                                                \
-    SIM_API_PTSZ(name, SIM_NS_LAUNCH, SIM_CTX,                                                     \
-                 (CUstream stream, CUdeviceptr at, type value, unsigned flags),                    \
-                 (stream, at, value, flags))                                                       \
-    {                                                                                              \
-        return memory_op(kind, stream, at, value, sizeof(type), flags);                            \
-    }
-
-MEMORY_OP(cuStreamWaitValue32_v2, SIM_WORK_WAIT_VALUE, cuuint32_t)
-MEMORY_OP(cuStreamWaitValue64_v2, SIM_WORK_WAIT_VALUE, cuuint64_t)
-MEMORY_OP(cuStreamWriteValue32_v2, SIM_WORK_WRITE_VALUE, cuuint32_t)
-MEMORY_OP(cuStreamWriteValue64_v2, SIM_WORK_WRITE_VALUE, cuuint64_t)

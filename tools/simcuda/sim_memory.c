@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "tools/simcuda/sim_context.h"
+#include "tools/simcuda/sim_op.h"
+#include "tools/simcuda/sim_pool.h"
 
 static struct sim_range **ranges; /* sorted by base */
 static size_t nranges, room;
@@ -65,13 +67,38 @@ static size_t rounded(size_t bytes)
     return (bytes + 511) & ~(size_t)511;
 }
 
-size_t sim_memory_stream_ordered(int device)
+size_t sim_memory_stream_ordered(const struct sim_pool *pool)
 {
     size_t n = 0;
     for (size_t i = 0; i < nranges; i++)
-        if (ranges[i]->stream_ordered && !ranges[i]->freeing && ranges[i]->device == device)
+        if (ranges[i]->pool == pool && !ranges[i]->freeing)
             n += rounded(ranges[i]->bytes);
     return n;
+}
+
+void sim_memory_forget_pool(const struct sim_pool *pool)
+{
+    for (size_t i = 0; i < nranges; i++)
+        if (ranges[i]->pool == pool)
+            ranges[i]->pool = NULL;
+}
+
+struct sim_operand sim_memory_operand(uintptr_t at)
+{
+    const struct sim_range *r = sim_memory_at(at);
+    return r ? (struct sim_operand){r->id, (int)r->kind, r->ctx} : (struct sim_operand){.kind = -1};
+}
+
+bool sim_memory_is_still(uintptr_t at, size_t bytes, const struct sim_operand *was)
+{
+    const struct sim_range *r = sim_memory_at(at);
+    return r ? r->id == was->id && sim_memory_holds(at, bytes)
+             : !was->id && !sim_memory_is_ours(at);
+}
+
+bool sim_memory_same_mapping(const struct sim_operand *a, const struct sim_operand *b)
+{
+    return a->kind == b->kind && a->ctx == b->ctx;
 }
 
 static bool counts(enum sim_memory_kind kind)
@@ -308,7 +335,10 @@ static CUresult attribute(void *out, CUpointer_attribute which, const struct sim
         *(void **)out = (void *)at;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        *(unsigned *)out = 0;
+        *(unsigned *)out = r->sync_memops;
+        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        *(CUmemoryPool *)out = r->pool ? r->pool->object.handle : NULL;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
         *(unsigned long long *)out = r->id;
@@ -366,7 +396,9 @@ SIM_API(cuPointerGetAttributes, SIM_NS_SMALL, SIM_CTX,
 SIM_API(cuPointerSetAttribute, SIM_NS_SMALL, SIM_CTX,
         (const void *value, CUpointer_attribute which, CUdeviceptr at), (value, which, at))
 {
-    return value && which == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && sim_memory_at(at)
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_INVALID_VALUE;
+    struct sim_range *r = sim_memory_at(at);
+    if (!value || which != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !r)
+        return CUDA_ERROR_INVALID_VALUE;
+    r->sync_memops = *(const unsigned *)value != 0;
+    return CUDA_SUCCESS;
 }

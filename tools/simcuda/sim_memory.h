@@ -18,6 +18,9 @@ enum sim_memory_kind {
     SIM_MEMORY_CONSTANT /* of a module; not to be freed by the program */
 };
 
+struct sim_pool;
+struct sim_operand;
+
 struct sim_range {
     uintptr_t base;
     size_t bytes;
@@ -26,8 +29,11 @@ struct sim_range {
     int device;
     uint64_t id; /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
     struct sim_context *ctx;
-    bool stream_ordered; /* of cuMemAllocAsync */
-    bool freeing;        /* cuMemFreeAsync was called */
+    bool stream_ordered;   /* of cuMemAllocAsync */
+    bool freeing;          /* cuMemFreeAsync was called */
+    bool unborn;           /* cuMemAllocAsync was called, its place in the stream not reached */
+    bool sync_memops;      /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
+    struct sim_pool *pool; /* of a stream-ordered one; counted by the pool */
 };
 
 /* NULL: out of memory. */
@@ -40,9 +46,15 @@ struct sim_range *sim_memory_holds(uintptr_t at, size_t bytes);
 /* The address is one of ours, whether allocated or freed. */
 bool sim_memory_is_ours(uintptr_t address);
 bool sim_memory_is_host(const struct sim_range *range);
+/* What is at the address now; the whole of [at, at + bytes) is the same as it was. */
+struct sim_operand sim_memory_operand(uintptr_t at);
+bool sim_memory_is_still(uintptr_t at, size_t bytes, const struct sim_operand *was);
+bool sim_memory_same_mapping(const struct sim_operand *a, const struct sim_operand *b);
 size_t sim_memory_used(int device);
-/* Bytes of cuMemAllocAsync whose free has not been asked for. */
-size_t sim_memory_stream_ordered(int device);
+/* Bytes of the pool's allocations whose free has not been asked for. */
+size_t sim_memory_stream_ordered(const struct sim_pool *pool);
+/* The pool goes: its allocations stay. */
+void sim_memory_forget_pool(const struct sim_pool *pool);
 
 /* ---- sim_arena.c: addresses ---- */
 enum sim_arena_name { SIM_ARENA_HOST = SIM_MAX_DEVICES, SIM_ARENAS };

@@ -13,8 +13,8 @@
 #include "tools/simcuda/sim_stream.h"
 
 /* The CUDA way of returning lists: with no array the count; else up to *n, zeros beyond. */
-static CUresult give_nodes(struct sim_node *const *nodes, size_t have, CUgraphNode *out,
-                           size_t *inout_n)
+CUresult sim_nodes_give(struct sim_node *const *nodes, size_t have, CUgraphNode *out,
+                        size_t *inout_n)
 {
     if (!inout_n)
         return CUDA_ERROR_INVALID_VALUE;
@@ -30,7 +30,7 @@ SIM_API(cuGraphGetNodes, SIM_NS_SMALL, SIM_INIT, (CUgraph handle, CUgraphNode *o
 {
     CUresult ret;
     struct sim_graph *g = sim_graph_of(handle, &ret);
-    return g ? give_nodes(g->nodes, g->n, out, n) : ret;
+    return g ? sim_nodes_give(g->nodes, g->n, out, n) : ret;
 }
 
 SIM_API(cuGraphGetRootNodes, SIM_NS_SMALL, SIM_INIT, (CUgraph handle, CUgraphNode *out, size_t *n),
@@ -45,7 +45,7 @@ SIM_API(cuGraphGetRootNodes, SIM_NS_SMALL, SIM_INIT, (CUgraph handle, CUgraphNod
     for (size_t i = 0; i < g->n; i++)
         if (!g->nodes[i]->ndeps)
             roots[have++] = g->nodes[i];
-    ret = give_nodes(roots, have, out, n);
+    ret = sim_nodes_give(roots, have, out, n);
     free(roots);
     return ret;
 }
@@ -101,7 +101,7 @@ SIM_API(cuGraphNodeGetDependencies, SIM_NS_SMALL, SIM_INIT,
 {
     CUresult ret;
     struct sim_node *node = sim_node_of(handle, &ret);
-    return node ? give_nodes(node->deps, node->ndeps, out, n) : ret;
+    return node ? sim_nodes_give(node->deps, node->ndeps, out, n) : ret;
 }
 
 static void remove_dep(struct sim_node *node, const struct sim_node *dep)
@@ -156,7 +156,7 @@ SIM_API(cuGraphRemoveDependencies, SIM_NS_SMALL, SIM_INIT,
 
 /* ---- parameters ---- */
 
-static struct sim_node *typed(CUgraphNode handle, CUgraphNodeType type, CUresult *out_ret)
+struct sim_node *sim_node_typed(CUgraphNode handle, CUgraphNodeType type, CUresult *out_ret)
 {
     struct sim_node *node = sim_node_of(handle, out_ret);
     if (node && node->type != type) {
@@ -197,7 +197,7 @@ SIM_API(cuGraphKernelNodeGetParams_v2, SIM_NS_SMALL, SIM_INIT,
         (CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v2 *out), (handle, out))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (node)
@@ -210,7 +210,7 @@ SIM_API(cuGraphKernelNodeGetParams, SIM_NS_SMALL, SIM_INIT,
 {
     CUresult ret;
     CUDA_KERNEL_NODE_PARAMS_v2 wide;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (!node)
@@ -220,8 +220,7 @@ SIM_API(cuGraphKernelNodeGetParams, SIM_NS_SMALL, SIM_INIT,
     return CUDA_SUCCESS;
 }
 
-/* Takes over `work`. */
-static void put(struct sim_node *node, struct sim_work *work)
+void sim_node_put(struct sim_node *node, struct sim_work *work)
 {
     sim_unref(node->work);
     node->work = work;
@@ -230,7 +229,7 @@ static void put(struct sim_node *node, struct sim_work *work)
 static CUresult set_kernel(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS_v2 *p)
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
     struct sim_work *w = node ? sim_node_kernel(p, &ret) : NULL;
     if (!w)
         return ret;
@@ -238,7 +237,7 @@ static CUresult set_kernel(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS_v2 
     memcpy(w->kernel.attributes, old->attributes, sizeof old->attributes);
     w->kernel.nattributes = old->nattributes;
     w->kernel.priority = old->priority;
-    put(node, w);
+    sim_node_put(node, w);
     return CUDA_SUCCESS;
 }
 
@@ -262,7 +261,7 @@ SIM_API(cuGraphMemsetNodeGetParams, SIM_NS_SMALL, SIM_INIT,
         (CUgraphNode handle, CUDA_MEMSET_NODE_PARAMS *out), (handle, out))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_MEMSET, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_MEMSET, &ret);
     if (!node || !out)
         return node ? CUDA_ERROR_INVALID_VALUE : ret;
     const struct sim_set_work *s = &node->work->set;
@@ -274,12 +273,12 @@ SIM_API(cuGraphMemsetNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
         (CUgraphNode handle, const CUDA_MEMSET_NODE_PARAMS *p), (handle, p))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_MEMSET, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_MEMSET, &ret);
     if (!node || !p)
         return node ? CUDA_ERROR_INVALID_VALUE : ret;
     struct sim_work *w = sim_node_memset(p, node->work->object.ctx->object.handle, &ret);
     if (w)
-        put(node, w);
+        sim_node_put(node, w);
     return ret;
 }
 
@@ -287,7 +286,7 @@ SIM_API(cuGraphMemcpyNodeGetParams, SIM_NS_SMALL, SIM_INIT,
         (CUgraphNode handle, CUDA_MEMCPY3D *out), (handle, out))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_MEMCPY, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_MEMCPY, &ret);
     if (!node || !out)
         return node ? CUDA_ERROR_INVALID_VALUE : ret;
     const struct sim_copy_work *c = &node->work->copy;
@@ -309,12 +308,12 @@ SIM_API(cuGraphMemcpyNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
         (CUgraphNode handle, const CUDA_MEMCPY3D *p), (handle, p))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_MEMCPY, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_MEMCPY, &ret);
     if (!node || !p)
         return node ? CUDA_ERROR_INVALID_VALUE : ret;
     struct sim_work *w = sim_node_memcpy(p, node->work->object.ctx->object.handle, &ret);
     if (w)
-        put(node, w);
+        sim_node_put(node, w);
     return ret;
 }
 
@@ -322,7 +321,7 @@ SIM_API(cuGraphEventRecordNodeGetEvent, SIM_NS_SMALL, SIM_INIT, (CUgraphNode han
         (handle, out))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &ret);
     if (node && out)
         *out = node->work->event.event->object.handle;
     return node && !out ? CUDA_ERROR_INVALID_VALUE : ret;
@@ -332,7 +331,7 @@ SIM_API(cuGraphEventWaitNodeGetEvent, SIM_NS_SMALL, SIM_INIT, (CUgraphNode handl
         (handle, out))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &ret);
     if (node && out)
         *out = node->work->event.event->object.handle;
     return node && !out ? CUDA_ERROR_INVALID_VALUE : ret;
@@ -348,10 +347,10 @@ SIM_API(cuGraphNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
         CUDA_KERNEL_NODE_PARAMS_v2 kernel = sim_node_narrow(&p->kernel);
         return set_kernel(handle, &kernel);
     }
-    struct sim_node *node = typed(handle, p->type, &ret);
+    struct sim_node *node = sim_node_typed(handle, p->type, &ret);
     struct sim_work *w = node ? sim_node_any(p, &ret) : NULL;
     if (w)
-        put(node, w);
+        sim_node_put(node, w);
     return ret;
 }
 
@@ -372,7 +371,7 @@ SIM_API(cuGraphKernelNodeSetAttribute, SIM_NS_SET_PARAMS, SIM_INIT,
         (handle, id, value))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
     if (!node)
         return ret;
     if (!value || (unsigned)id > CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
@@ -394,7 +393,7 @@ SIM_API(cuGraphKernelNodeSetAttribute, SIM_NS_SET_PARAMS, SIM_INIT,
         k->priority = value->priority;
     free(node->view);
     node->view = NULL;
-    put(node, w);
+    sim_node_put(node, w);
     return CUDA_SUCCESS;
 }
 
@@ -402,7 +401,7 @@ SIM_API(cuGraphKernelNodeGetAttribute, SIM_NS_SMALL, SIM_INIT,
         (CUgraphNode handle, CUkernelNodeAttrID id, CUkernelNodeAttrValue *out), (handle, id, out))
 {
     CUresult ret;
-    struct sim_node *node = typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
+    struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
     if (!node || !out)
         return node ? CUDA_ERROR_INVALID_VALUE : ret;
     const struct sim_kernel_work *k = &node->work->kernel;
@@ -419,8 +418,8 @@ SIM_API(cuGraphKernelNodeCopyAttributes, SIM_NS_SET_PARAMS, SIM_INIT,
         (CUgraphNode to, CUgraphNode from), (to, from))
 {
     CUresult ret;
-    struct sim_node *dst = typed(to, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
-    struct sim_node *src = dst ? typed(from, CU_GRAPH_NODE_TYPE_KERNEL, &ret) : NULL;
+    struct sim_node *dst = sim_node_typed(to, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
+    struct sim_node *src = dst ? sim_node_typed(from, CU_GRAPH_NODE_TYPE_KERNEL, &ret) : NULL;
     if (!src)
         return ret;
     struct sim_work *w = copy_kernel(dst->work);
@@ -429,6 +428,6 @@ SIM_API(cuGraphKernelNodeCopyAttributes, SIM_NS_SET_PARAMS, SIM_INIT,
     w->kernel.priority = src->work->kernel.priority;
     free(dst->view);
     dst->view = NULL;
-    put(dst, w);
+    sim_node_put(dst, w);
     return CUDA_SUCCESS;
 }

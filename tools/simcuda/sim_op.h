@@ -27,7 +27,9 @@ enum sim_work_kind {
     SIM_WORK_CALLBACK,
     SIM_WORK_WAIT_VALUE,
     SIM_WORK_WRITE_VALUE,
+    SIM_WORK_BATCH,
     SIM_WORK_GRAPH,
+    SIM_WORK_ALLOC,
     SIM_WORK_FREE,
     SIM_WORK_PREFETCH
 };
@@ -45,8 +47,16 @@ struct sim_kernel_work {
     void *args;      /* packed, owned */
 };
 
+/* The allocation that an operand named when the work was made. */
+struct sim_operand {
+    uint64_t id;             /* 0: pageable memory */
+    int kind;                /* enum sim_memory_kind, -1: pageable memory */
+    struct sim_context *ctx; /* never followed, only compared */
+};
+
 struct sim_copy_work {
     uintptr_t dst, src;
+    struct sim_operand to, from;
     size_t width, height, depth;
     size_t dst_pitch, src_pitch, dst_slice, src_slice; /* bytes */
     void *staged; /* owned copy of pageable source; src points into it */
@@ -57,6 +67,7 @@ struct sim_set_work {
     uintptr_t dst;
     uint32_t value, element; /* element: 1, 2, 4 bytes */
     size_t width, height, pitch;
+    struct sim_operand to;
 };
 
 /* What an op, or a node of a graph, does. Never changes once shared. */
@@ -81,6 +92,10 @@ struct sim_work {
             uint64_t value;
             unsigned flags, bytes;
         } value;
+        struct {
+            struct sim_work **list; /* counted, in order */
+            size_t n;
+        } batch;
         struct {
             struct sim_program *program; /* counted */
             struct sim_op **markers;     /* one per node that records an event; owned */
@@ -112,6 +127,8 @@ struct sim_op {
 struct sim_work *sim_work_new(enum sim_work_kind kind, struct sim_context *ctx);
 /* Runs it: lock held on entry and return, released while it executes. Returns the end time. */
 uint64_t sim_work_run(struct sim_work *work, struct sim_op *op, const char *how, uint64_t start_ns);
+/* It waits for something that has not come yet. */
+bool sim_work_stands(const struct sim_work *work);
 /* Marks the record node's events done, drops whatever the op did not do. */
 void sim_work_skip(struct sim_work *work, struct sim_op *op);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "tools/simcuda/sim_context.h"
+#include "tools/simcuda/sim_copy.h"
 #include "tools/simcuda/sim_graph.h"
-#include "tools/simcuda/sim_memory.h"
 #include "tools/simcuda/sim_module.h"
 #include "tools/simcuda/sim_stream.h"
 
@@ -83,17 +83,6 @@ SIM_API(cuGraphExecKernelNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
     return patch_kernel(exec, node, &wide);
 }
 
-static bool is_line(const struct sim_copy_work *c)
-{
-    return c->height == 1 && c->depth == 1;
-}
-
-static int memory_type(uintptr_t at)
-{
-    struct sim_range *r = sim_memory_at(at);
-    return r ? (int)r->kind : -1;
-}
-
 static CUresult patch_memcpy(CUgraphExec exec, CUgraphNode node, const CUDA_MEMCPY3D *p,
                              CUcontext ctx)
 {
@@ -105,10 +94,9 @@ static CUresult patch_memcpy(CUgraphExec exec, CUgraphNode node, const CUDA_MEMC
     struct sim_work *w = sim_node_memcpy(p, ctx, &ret);
     if (!w)
         return ret;
-    const struct sim_copy_work *was = &s->work->copy, *is = &w->copy;
-    if (!is_line(was) || !is_line(is) || w->object.ctx != s->work->object.ctx ||
-        memory_type(was->dst) != memory_type(is->dst) ||
-        memory_type(was->src) != memory_type(is->src)) {
+    /* Refused too when the memory that the node had is gone or somebody else's. */
+    if (w->object.ctx != s->work->object.ctx || !sim_copy_is_still(&s->work->copy) ||
+        !sim_copy_may_become(&s->work->copy, &w->copy, true)) {
         sim_unref(w);
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -134,12 +122,8 @@ static CUresult patch_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMS
     struct sim_work *w = sim_node_memset(p, ctx, &ret);
     if (!w)
         return ret;
-    const struct sim_set_work *was = &s->work->set, *is = &w->set;
-    bool same_shape = was->width == is->width && was->height == is->height &&
-                      was->element == is->element && was->pitch == is->pitch;
-    if (w->object.ctx != s->work->object.ctx ||
-        (!same_shape && (was->height > 1 || is->height > 1)) ||
-        memory_type(was->dst) != memory_type(is->dst)) {
+    if (w->object.ctx != s->work->object.ctx || !sim_set_is_still(&s->work->set) ||
+        !sim_set_may_become(&s->work->set, &w->set)) {
         sim_unref(w);
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -197,6 +181,27 @@ SIM_API(cuGraphExecEventWaitNodeSetEvent, SIM_NS_SET_PARAMS, SIM_INIT,
     return patch_event(exec, node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
 }
 
+static CUresult patch_batch(CUgraphExec exec, CUgraphNode node,
+                            const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+    struct sim_exec *e;
+    struct sim_step *s;
+    CUresult ret = find(exec, node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, &e, &s);
+    if (ret || !p)
+        return ret ? ret : CUDA_ERROR_INVALID_VALUE;
+    struct sim_work *w = sim_node_batch(p->ctx, p->count, p->paramArray, &ret);
+    if (w)
+        put(e, s, w);
+    return ret;
+}
+
+SIM_API(cuGraphExecBatchMemOpNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+        (CUgraphExec exec, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *p),
+        (exec, node, p))
+{
+    return patch_batch(exec, node, p);
+}
+
 SIM_API(cuGraphExecNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
         (CUgraphExec exec, CUgraphNode node, CUgraphNodeParams *p), (exec, node, p))
 {
@@ -222,6 +227,11 @@ SIM_API(cuGraphExecNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
         return patch_event(exec, node, p->type, p->eventRecord.event);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
         return patch_event(exec, node, p->type, p->eventWait.event);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: {
+        CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {p->memOp.ctx, p->memOp.count, p->memOp.paramArray,
+                                               p->memOp.flags};
+        return patch_batch(exec, node, &batch);
+    }
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
     }

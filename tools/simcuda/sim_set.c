@@ -1,4 +1,4 @@
-/* tools/simcuda/sim_set.c - memsets, prefetches and advice.
+/* tools/simcuda/sim_set.c - memsets.
  * Called by  programs; sim_graph.c      Calls  sim_op.c, sim_memory.c
  * Threads    bodies hold sim_lock
  * Promise    a memset of device memory does not wait; of pinned host memory it does
@@ -28,7 +28,21 @@ struct sim_work *sim_set_make(struct sim_context *ctx, const struct sim_set_work
         return NULL;
     struct sim_work *w = sim_work_new(SIM_WORK_SET, ctx);
     w->set = *want;
+    w->set.to = sim_memory_operand(want->dst);
     return w;
+}
+
+bool sim_set_may_become(const struct sim_set_work *was, const struct sim_set_work *is)
+{
+    const bool same_shape = was->width == is->width && was->height == is->height &&
+                            was->element == is->element && was->pitch == is->pitch;
+    const bool lines = was->height == 1 && is->height == 1;
+    return (same_shape || lines) && sim_memory_same_mapping(&was->to, &is->to);
+}
+
+bool sim_set_is_still(const struct sim_set_work *s)
+{
+    return sim_memory_is_still(s->dst, (s->height - 1) * s->pitch + s->width * s->element, &s->to);
 }
 
 static CUresult set(uintptr_t dst, size_t pitch, uint32_t value, unsigned element, size_t width,
@@ -42,18 +56,18 @@ static CUresult set(uintptr_t dst, size_t pitch, uint32_t value, unsigned elemen
         return sim_capture_break(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     if (!width || !height)
         return CUDA_SUCCESS;
-    const struct sim_set_work want = {dst, value, element, width, height, pitch};
+    const struct sim_set_work want = {dst, value, element, width, height, pitch, {0}};
     struct sim_work *w = sim_set_make(s->object.ctx, &want, &ret);
     if (!w)
         return ret;
     struct sim_context *ctx = s->object.ctx;
     const struct sim_range *r = sim_memory_at(dst);
-    const bool on_host = sim_memory_is_host(r);
+    const bool must_wait = sim_memory_is_host(r) || r->sync_memops;
     struct sim_op *op;
     ret = sim_enqueue(s, w, &op);
     if (!op)
         return ret;
-    if (!async && on_host)
+    if (!async && must_wait)
         sim_op_wait(op);
     sim_unref(op);
     return ctx->sticky;
@@ -87,32 +101,3 @@ static CUresult set(uintptr_t dst, size_t pitch, uint32_t value, unsigned elemen
 SETS(8, unsigned char)
 SETS(16, unsigned short)
 SETS(32, unsigned int)
-
-SIM_API_PTSZ(cuMemPrefetchAsync_v2, SIM_NS_COPY, SIM_CTX,
-             (CUdeviceptr at, size_t bytes, CUmemLocation where, unsigned flags, CUstream stream),
-             (at, bytes, where, flags, stream))
-{
-    CUresult ret;
-    (void)where;
-    struct sim_stream *s = sim_stream_for_work(stream, &ret);
-    if (!s)
-        return ret;
-    const struct sim_range *r = sim_memory_holds(at, bytes);
-    if (flags || !r || r->kind != SIM_MEMORY_MANAGED)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (s->capture)
-        return sim_capture_break(s->capture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    struct sim_work *w = sim_work_new(SIM_WORK_PREFETCH, s->object.ctx);
-    w->memory.at = at;
-    w->memory.bytes = bytes;
-    return sim_enqueue(s, w, NULL);
-}
-
-SIM_API(cuMemAdvise_v2, SIM_NS_SMALL, SIM_CTX,
-        (CUdeviceptr at, size_t bytes, CUmem_advise advice, CUmemLocation where),
-        (at, bytes, advice, where))
-{
-    (void)advice, (void)where;
-    const struct sim_range *r = sim_memory_holds(at, bytes);
-    return r && r->kind == SIM_MEMORY_MANAGED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}

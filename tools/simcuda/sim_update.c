@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tools/simcuda/sim_context.h"
+#include "tools/simcuda/sim_copy.h"
 #include "tools/simcuda/sim_graph.h"
 #include "tools/simcuda/sim_module.h"
 
@@ -47,8 +48,11 @@ static CUgraphExecUpdateResult compare(const struct sim_step *old, const struct 
                    ? CU_GRAPH_EXEC_UPDATE_SUCCESS
                    : CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED;
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return old->work->copy.dst_host == new->work->copy.dst_host &&
-                       old->work->copy.src_host == new->work->copy.src_host
+        return sim_copy_may_become(&old->work->copy, &new->work->copy, false)
+                   ? CU_GRAPH_EXEC_UPDATE_SUCCESS
+                   : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return sim_set_may_become(&old->work->set, &new->work->set)
                    ? CU_GRAPH_EXEC_UPDATE_SUCCESS
                    : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
     default:

@@ -10,6 +10,7 @@
 
 #include "kernels/host.h"
 #include "tools/simcuda/sim_context.h"
+#include "tools/simcuda/sim_copy.h"
 #include "tools/simcuda/sim_graph.h"
 #include "tools/simcuda/sim_log.h"
 #include "tools/simcuda/sim_memory.h"
@@ -32,6 +33,11 @@ static void free_work(struct sim_object *self)
     case SIM_WORK_WAIT:
         sim_unref(w->event.event);
         break;
+    case SIM_WORK_BATCH:
+        for (size_t i = 0; i < w->batch.n; i++)
+            sim_unref(w->batch.list[i]);
+        free(w->batch.list);
+        break;
     case SIM_WORK_GRAPH:
         sim_program_free_ops(w);
         sim_unref(w->graph.program);
@@ -50,16 +56,29 @@ struct sim_work *sim_work_new(enum sim_work_kind kind, struct sim_context *ctx)
 
 /* ---- the log line ---- */
 
+static const uint64_t fnv_start = 14695981039346656037ull, fnv_prime = 1099511628211ull;
+
 static uint64_t hash_rows(const struct sim_copy_work *c)
 {
-    uint64_t h = 14695981039346656037ull;
+    uint64_t h = fnv_start;
     for (size_t z = 0; z < c->depth; z++)
         for (size_t y = 0; y < c->height; y++) {
             const unsigned char *row =
                 (const unsigned char *)c->src + z * c->src_slice + y * c->src_pitch;
             for (size_t x = 0; x < c->width; x++)
-                h = (h ^ row[x]) * 1099511628211ull;
+                h = (h ^ row[x]) * fnv_prime;
         }
+    return h;
+}
+
+/* Of the bytes that a memset writes. */
+static uint64_t hash_of_set(const struct sim_set_work *s)
+{
+    const unsigned char *value = (const unsigned char *)&s->value;
+    uint64_t h = fnv_start;
+    for (size_t i = 0; i < s->height * s->width; i++)
+        for (uint32_t b = 0; b < s->element; b++)
+            h = (h ^ value[b]) * fnv_prime;
     return h;
 }
 
@@ -105,9 +124,10 @@ static void describe(struct sim_text *t, const struct sim_work *w, const struct 
                      (unsigned long long)hash_rows(&w->copy));
         break;
     case SIM_WORK_SET:
-        sim_text_add(t, "memsetD%u - - - dst=%#llx,value=%#x,n=%zux%zu,pitch=%zu",
+        sim_text_add(t, "memsetD%u - - - dst=%#llx,value=%#x,n=%zux%zu,pitch=%zu,h=%016llx",
                      w->set.element * 8, (unsigned long long)w->set.dst, w->set.value, w->set.width,
-                     w->set.height, w->set.height > 1 ? w->set.pitch : 0);
+                     w->set.height, w->set.height > 1 ? w->set.pitch : 0,
+                     (unsigned long long)hash_of_set(&w->set));
         break;
     case SIM_WORK_RECORD:
     case SIM_WORK_WAIT:
@@ -126,27 +146,31 @@ static void describe(struct sim_text *t, const struct sim_work *w, const struct 
                      w->value.bytes * 8, (unsigned long long)w->value.at,
                      (unsigned long long)w->value.value, w->value.flags);
         break;
+    case SIM_WORK_ALLOC:
     case SIM_WORK_FREE:
     case SIM_WORK_PREFETCH:
         sim_text_add(t, "%s - - - at=%#llx,n=%zu",
-                     w->kind == SIM_WORK_FREE ? "memFree" : "memPrefetch",
+                     w->kind == SIM_WORK_ALLOC  ? "memAlloc"
+                     : w->kind == SIM_WORK_FREE ? "memFree"
+                                                : "memPrefetch",
                      (unsigned long long)w->memory.at, w->memory.bytes);
         break;
     case SIM_WORK_EMPTY:
         sim_text_add(t, "empty - - - -");
         break;
+    case SIM_WORK_BATCH: /* its parts have lines of their own */
     case SIM_WORK_GRAPH:
         break;
     }
 }
 
-static void log_work(const struct sim_work *w, const struct sim_op *op, const char *how,
-                     uint64_t start_ns)
+static uint64_t log_work(const struct sim_work *w, const struct sim_op *op, const char *how,
+                         uint64_t start_ns)
 {
     static struct sim_text text;
-    if (!sim_log_wanted())
-        return;
-    unsigned long long seq = (unsigned long long)sim_log_next();
+    if (!sim_log_wanted() || w->kind == SIM_WORK_BATCH)
+        return 0;
+    const unsigned long long seq = (unsigned long long)sim_log_next();
     if (w->kind == SIM_WORK_GRAPH)
         sim_text_add(&text, "# G %llu %llu %llu %#llx nodes=%zu", seq,
                      (unsigned long long)op->stream->object.ctx->id,
@@ -159,6 +183,17 @@ static void log_work(const struct sim_work *w, const struct sim_op *op, const ch
     describe(&text, w, op);
     sim_text_add(&text, " sub=%llu t=%llu", (unsigned long long)op->sub,
                  (unsigned long long)start_ns);
+    sim_log_line(&text);
+    return seq;
+}
+
+/* "# D SEQ": the operation of that line is over. */
+static void log_end(uint64_t seq)
+{
+    static struct sim_text text;
+    if (!sim.log_ends || !seq)
+        return;
+    sim_text_add(&text, "# D %llu", (unsigned long long)seq);
     sim_log_line(&text);
 }
 
@@ -208,6 +243,13 @@ static bool value_reached(const struct sim_work *w)
     default:
         return ((now | want) & mask) != mask;
     }
+}
+
+bool sim_work_stands(const struct sim_work *w)
+{
+    if (w->kind == SIM_WORK_BATCH)
+        return sim_work_stands(w->batch.list[0]);
+    return w->kind == SIM_WORK_WAIT_VALUE && !value_reached(w);
 }
 
 static int run_effect(struct sim_work *w)
@@ -293,20 +335,34 @@ static void count(const struct sim_work *w, bool in_graph)
 
 static void check_address(const char *what, uintptr_t at, size_t bytes)
 {
+    const struct sim_range *r = sim_memory_at(at);
     if (sim_memory_is_ours(at) && !sim_memory_holds(at, bytes))
         (void)sim_misuse(CUDA_ERROR_ILLEGAL_ADDRESS, "%s uses %#llx (%zu bytes), freed memory",
                          what, (unsigned long long)at, bytes);
+    else if (r && r->unborn)
+        (void)sim_misuse(CUDA_ERROR_ILLEGAL_ADDRESS,
+                         "%s uses %#llx, which its stream has not allocated yet", what,
+                         (unsigned long long)at);
 }
 
-/* Strict: what is used must be allocated when it is used, not only when it was named. */
+/* Strict: what is used must be allocated when it is used, not only when it was named, and must be
+ * the allocation that was named: a node is valid for one generation of its operands. */
 static void check_use(const struct sim_work *w)
 {
     if (w->kind == SIM_WORK_COPY) {
         check_address("a copy", w->copy.dst, w->copy.width);
         if (!w->copy.staged)
             check_address("a copy", w->copy.src, w->copy.width);
+        if (!sim_copy_is_still(&w->copy))
+            (void)sim_misuse(CUDA_ERROR_ILLEGAL_ADDRESS,
+                             "a copy from %#llx to %#llx: not the memory it was given for",
+                             (unsigned long long)w->copy.src, (unsigned long long)w->copy.dst);
     } else if (w->kind == SIM_WORK_SET) {
         check_address("a memset", w->set.dst, w->set.width * w->set.element);
+        if (!sim_set_is_still(&w->set))
+            (void)sim_misuse(CUDA_ERROR_ILLEGAL_ADDRESS,
+                             "a memset of %#llx: not the memory it was given for",
+                             (unsigned long long)w->set.dst);
     } else if (w->kind == SIM_WORK_KERNEL) {
         const struct sim_kernel *host = w->kernel.function->host;
         for (uint32_t i = 0; i < host->nparams; i++) {
@@ -326,17 +382,35 @@ static void release_memory(const struct sim_work *w)
         sim_memory_release(r);
 }
 
+static void give_memory(const struct sim_work *w)
+{
+    struct sim_range *r = sim_memory_at(w->memory.at);
+    if (r && r->base == w->memory.at)
+        r->unborn = false;
+}
+
+static uint64_t run_batch(struct sim_work *w, struct sim_op *op, const char *how, uint64_t start_ns)
+{
+    for (size_t i = 0; i < w->batch.n; i++)
+        start_ns = sim_work_run(w->batch.list[i], op, how, start_ns);
+    return start_ns;
+}
+
 uint64_t sim_work_run(struct sim_work *w, struct sim_op *op, const char *how, uint64_t start_ns)
 {
     const bool in_graph = how[0] == 'g';
     if (sim.strict)
         check_use(w);
-    log_work(w, op, how, start_ns);
+    const uint64_t seq = log_work(w, op, how, start_ns);
     if (w->kind == SIM_WORK_GRAPH)
         return sim_program_run(w, op, start_ns);
+    if (w->kind == SIM_WORK_BATCH)
+        return run_batch(w, op, how, start_ns);
     count(w, in_graph);
     if (w->kind == SIM_WORK_FREE)
         release_memory(w);
+    else if (w->kind == SIM_WORK_ALLOC)
+        give_memory(w);
     const bool calls_back = w->kind == SIM_WORK_HOST || w->kind == SIM_WORK_CALLBACK;
     struct sim_tls *tls = calls_back ? sim_self() : NULL;
     if (tls)
@@ -350,6 +424,7 @@ uint64_t sim_work_run(struct sim_work *w, struct sim_op *op, const char *how, ui
         tls->in_callback = false;
     if (fault)
         sim_context_break(op->stream->object.ctx, (CUresult)fault);
+    log_end(seq);
     uint64_t end_ns = start_ns + cost_of(w, in_graph);
     sim_clock_device(start_ns, end_ns);
     return end_ns;
