@@ -15,7 +15,7 @@ struct sim_case {
     const char *name;
     void (*run)(void);
 };
-extern const struct sim_case case_basic[], case_limits[];
+extern const struct sim_case case_basic[], case_limits[], case_ops[];
 
 #define NEED(call) need((call), #call, __LINE__)
 static inline void need(CUresult ret, const char *what, int line)

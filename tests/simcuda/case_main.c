@@ -1,5 +1,5 @@
 /* tests/simcuda/case_main.c - runs one case by name.
- * Called by  simcuda_test.cc            Calls  case_basic.c, case_limits.c
+ * Called by  simcuda_test.cc            Calls  case_basic.c, case_limits.c, case_ops.c
  * Threads    any
  * Promise    see case.h
  * Start at   main()                                                                         */
@@ -73,7 +73,8 @@ static int run(const struct sim_case *list, const char *name)
 
 int main(int argc, char **argv)
 {
-    if (argc != 2 || (!run(case_basic, argv[1]) && !run(case_limits, argv[1]))) {
+    if (argc != 2 ||
+        (!run(case_basic, argv[1]) && !run(case_limits, argv[1]) && !run(case_ops, argv[1]))) {
         fputs("usage: sim_case NAME\n", stderr);
         return 64;
     }

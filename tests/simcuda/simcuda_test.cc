@@ -257,6 +257,9 @@ TEST_F(Sim, NamesUndefinedBehaviourWhenStrict)
         {"dead_stream", "709\n", "is destroyed"},
         {"dead_function", "400\n", "module is unloaded"},
         {"freed_in_another_stream", "launch 0, sync 0\n", "store uses"},
+        {"stale_node", "same address 1, patch 1, launch 0, sync 0\n",
+         "not the memory it was given"},
+        {"used_before_allocated", "0\n", "has not allocated yet"},
     };
     for (const Misuse &m : cases) {
         Result lenient = run_case(m.name), strict = run_case(m.name, {{"SIMCUDA_STRICT", "abort"}});
@@ -264,6 +267,71 @@ TEST_F(Sim, NamesUndefinedBehaviourWhenStrict)
         EXPECT_EQ(strict.status, 128 + 6) << m.name;
         EXPECT_NE(strict.err.find(m.says), std::string::npos) << m.name << ": " << strict.err;
     }
+}
+
+TEST_F(Sim, RunsEveryKindOfNode)
+{
+    EXPECT_EQ(run_case("every_node", {{"SIMCUDA_STRICT", "abort"}}).out,
+              "copied 7, called 2, written 9, event 0\n");
+    EXPECT_EQ(log().in_graphs(), 10u) << "an empty node does nothing";
+    EXPECT_EQ(kernels(log(), "memsetD32"), 2u);
+    EXPECT_EQ(kernels(log(), "eventRecord"), 2u);
+    EXPECT_EQ(kernels(log(), "writeValue32"), 2u);
+}
+
+TEST_F(Sim, KeepsTheEdgesBetweenNodesInEveryOrderThatTheyAllow)
+{
+    std::set<std::string> orders;
+    for (int seed = 1; seed <= 16; seed++) {
+        EXPECT_EQ(run_case("diamond", {{"SIMCUDA_SEED", std::to_string(seed)}}).out, "5 5\n");
+        std::string order;
+        for (const Executed &e : log().executed)
+            if (e.in_graph)
+                order += e.how.substr(e.how.rfind(':') + 1);
+        orders.insert(order);
+    }
+    EXPECT_EQ(orders, (std::set<std::string>{"0123", "0213"}));
+}
+
+TEST_F(Sim, LetsABranchThatWaitsStandBehindTheOthers)
+{
+    for (const char *seed : {"1", "2", "3", "4"})
+        EXPECT_EQ(run_case("waiting_branch", {{"SIMCUDA_SEED", seed}}).out, "held 600, then 4\n");
+}
+
+TEST_F(Sim, ReadsTheSourcesOfABatchWhenEachOfThemMustBeRead)
+{
+    EXPECT_EQ(run_case("batch_sources").out, "2 1, legacy stream 1, no order 1\n");
+}
+
+TEST_F(Sim, RunsABatchOfValuesInItsOrder)
+{
+    EXPECT_EQ(run_case("value_batch").out, "waits 600, then 6, bad flags 1\n");
+}
+
+TEST_F(Sim, HasPoolsOfTheProgram)
+{
+    EXPECT_EQ(run_case("pools", {{"SIMCUDA_STRICT", "abort"}}).out,
+              "set 1, used 512 of 1536, destroyed 1, freed after it 0\n");
+    EXPECT_EQ(kernels(log(), "memAlloc"), 2u);
+    EXPECT_EQ(kernels(log(), "memFree"), 1u);
+}
+
+TEST_F(Sim, LogsTheBytesThatMovedAndWhereOperationsEnd)
+{
+    EXPECT_EQ(run_case("lined_up", {{"SIMCUDA_LOG_ENDS", "1"}}).out, "narrow pitch 1\n");
+    std::string wide, copied;
+    for (const Executed &e : log().executed)
+        if (e.name == "memsetD16")
+            wide = e.args.substr(e.args.rfind("h="));
+        else if (e.name == "memcpyDtoD")
+            copied = e.args.substr(e.args.rfind("h="));
+    EXPECT_EQ(wide, copied) << "the same 32 bytes, written and then moved";
+    const std::string text = ag_test::read_file(log_path());
+    size_t ends = 0;
+    for (size_t at = 0; (at = text.find("# D ", at)) != std::string::npos; at++)
+        ends++;
+    EXPECT_EQ(ends, log().executed.size());
 }
 
 TEST_F(Sim, UnmapsFreedMemoryWhenGuarding)

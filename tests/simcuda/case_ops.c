@@ -1,0 +1,258 @@
+/* tests/simcuda/case_ops.c - copies, memsets, events, host functions, values, pools: alone and as nodes.
+ * Called by  case_main.c                Calls  the driver API
+ * Threads    stated in each case
+ * Promise    what a case prints does not depend on speed
+ * Start at   case_ops[]                                                                     */
+#define _GNU_SOURCE
+#include "tests/simcuda/case.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "kernels/images.h"
+
+static CUgraph graph;
+static CUgraphExec exec;
+
+static CUDA_MEMCPY3D copy_of(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+    return (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .srcDevice = src,
+                           .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                           .dstDevice = dst,
+                           .WidthInBytes = bytes,
+                           .Height = 1,
+                           .Depth = 1};
+}
+
+static void CUDA_CB count_up(void *data)
+{
+    ++*(int *)data;
+}
+
+static CUcontext context(void)
+{
+    CUcontext ctx;
+    NEED(cuCtxGetCurrent(&ctx));
+    return ctx;
+}
+
+static void launch_graph(CUstream s)
+{
+    NEED(cuGraphInstantiate(&exec, graph, 0));
+    NEED(cuGraphLaunch(exec, s));
+    NEED(cuStreamSynchronize(s));
+}
+
+/* memset, copy, record, host function, write of a value, empty: one after the other. */
+static void every_node(void)
+{
+    int calls = 0;
+    CUgraphNode n[6];
+    CUevent e;
+    case_open(0);
+    CUcontext ctx = context();
+    CUdeviceptr x = case_buffer(64), y = case_buffer(64), flag = case_buffer(4);
+    CUDA_MEMSET_NODE_PARAMS set = {x, 0, 7, 4, 16, 1};
+    CUDA_MEMCPY3D copy = copy_of(y, x, 64);
+    CUDA_HOST_NODE_PARAMS host = {count_up, &calls};
+    CUstreamBatchMemOpParams write = {
+        .writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_32, flag, {9}, 0, 0}};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {ctx, 1, &write, 0};
+    NEED(cuEventCreate(&e, 0));
+    NEED(cuGraphCreate(&graph, 0));
+    NEED(cuGraphAddMemsetNode(&n[0], graph, NULL, 0, &set, ctx));
+    NEED(cuGraphAddMemcpyNode(&n[1], graph, &n[0], 1, &copy, ctx));
+    NEED(cuGraphAddEventRecordNode(&n[2], graph, &n[1], 1, e));
+    NEED(cuGraphAddHostNode(&n[3], graph, &n[2], 1, &host));
+    NEED(cuGraphAddBatchMemOpNode(&n[4], graph, &n[3], 1, &batch));
+    NEED(cuGraphAddEmptyNode(&n[5], graph, &n[4], 1));
+    CUstream s = case_stream();
+    launch_graph(s);
+    NEED(cuGraphLaunch(exec, s));
+    NEED(cuStreamSynchronize(s));
+    int a = case_read(y + 60), b = case_read(flag);
+    printf("copied %d, called %d, written %d, event %d\n", a, calls, b, (int)cuEventQuery(e));
+}
+
+/* x is set, copied by two branches, and both copies are copied into one place each. */
+static void diamond(void)
+{
+    CUgraphNode n[4];
+    case_open(0);
+    CUcontext ctx = context();
+    CUdeviceptr x = case_buffer(8), y = case_buffer(8), z = case_buffer(8);
+    CUDA_MEMSET_NODE_PARAMS set = {x, 0, 5, 4, 2, 1};
+    CUDA_MEMCPY3D left = copy_of(y, x, 4), right = copy_of(y + 4, x + 4, 4);
+    CUDA_MEMCPY3D all = copy_of(z, y, 8);
+    NEED(cuGraphCreate(&graph, 0));
+    NEED(cuGraphAddMemsetNode(&n[0], graph, NULL, 0, &set, ctx));
+    NEED(cuGraphAddMemcpyNode(&n[1], graph, &n[0], 1, &left, ctx));
+    NEED(cuGraphAddMemcpyNode(&n[2], graph, &n[0], 1, &right, ctx));
+    NEED(cuGraphAddMemcpyNode(&n[3], graph, &n[1], 2, &all, ctx));
+    launch_graph(case_stream());
+    printf("%d %d\n", case_read(z), case_read(z + 4));
+}
+
+/* A branch that waits for an event lets the other go, which the host needs to see first. */
+static void waiting_branch(void)
+{
+    CUgraphNode wait, set, after;
+    CUevent e;
+    unsigned one = 1;
+    case_open(0);
+    CUcontext ctx = context();
+    unsigned *flag = case_flag();
+    CUdeviceptr x = case_buffer(8);
+    CUfunction spin = case_function(ag_image_flag, "wait_flag");
+    CUstream held = case_stream(), s = case_stream();
+    NEED(cuEventCreate(&e, 0));
+    NEED(case_launch(spin, held, 1, 1, ARGS(&flag, &one)));
+    NEED(cuEventRecord(e, held));
+    CUDA_MEMSET_NODE_PARAMS first = {(CUdeviceptr)(flag + 1), 0, 3, 4, 1, 1};
+    CUDA_MEMSET_NODE_PARAMS last = {x, 0, 4, 4, 1, 1};
+    NEED(cuGraphCreate(&graph, 0));
+    NEED(cuGraphAddEventWaitNode(&wait, graph, NULL, 0, e));
+    NEED(cuGraphAddMemsetNode(&after, graph, &wait, 1, &last, ctx));
+    NEED(cuGraphAddMemsetNode(&set, graph, NULL, 0, &first, ctx));
+    NEED(cuGraphInstantiate(&exec, graph, 0));
+    NEED(cuGraphLaunch(exec, s));
+    while (__atomic_load_n(flag + 1, __ATOMIC_ACQUIRE) != 3)
+        usleep(100);
+    printf("held %d", (int)cuStreamQuery(s));
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    NEED(cuStreamSynchronize(s));
+    printf(", then %d\n", case_read(x));
+}
+
+/* The copy node's source is freed, and its address given to somebody else. */
+static void stale_node(void)
+{
+    CUgraphNode n;
+    case_open(0);
+    CUcontext ctx = context();
+    CUdeviceptr x = case_buffer(64), y = case_buffer(64), again;
+    CUDA_MEMCPY3D copy = copy_of(y, x, 64);
+    NEED(cuGraphCreate(&graph, 0));
+    NEED(cuGraphAddMemcpyNode(&n, graph, NULL, 0, &copy, ctx));
+    NEED(cuGraphInstantiate(&exec, graph, 0));
+    NEED(cuMemFree(x));
+    NEED(cuMemAlloc(&again, 64));
+    printf("same address %d, patch %d", again == x,
+           (int)cuGraphExecMemcpyNodeSetParams(exec, n, &copy, ctx));
+    printf(", launch %d", (int)cuGraphLaunch(exec, NULL));
+    printf(", sync %d\n", (int)cuCtxSynchronize());
+}
+
+/* Pinned memory is read when the copy runs, memory that a batch reads "during the call" is not. */
+static void batch_sources(void)
+{
+    case_open(0);
+    CUstream s = case_stream();
+    CUdeviceptr d = case_buffer(8);
+    unsigned *flag = case_flag(), one = 1;
+    flag[4] = flag[5] = 1;
+    CUdeviceptr dst[2] = {d, d + 4}, src[2] = {(CUdeviceptr)(flag + 4), (CUdeviceptr)(flag + 5)};
+    size_t bytes[2] = {4, 4}, first[2] = {0, 1};
+    CUmemcpyAttributes how[2] = {{.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
+                                 {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL}};
+    CUfunction spin = case_function(ag_image_flag, "wait_flag");
+    NEED(case_launch(spin, s, 1, 1, ARGS(&flag, &one)));
+    NEED(cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 2, s));
+    flag[4] = flag[5] = 2;
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    int later = case_read(d), at_once = case_read(d + 4);
+    printf("%d %d, legacy stream %d, no order %d\n", later, at_once,
+           (int)cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 2, NULL),
+           (int)cuMemcpyBatchAsync(dst, src, bytes, 2, (CUmemcpyAttributes[2]){0}, first, 2, s));
+}
+
+static void value_batch(void)
+{
+    case_open(0);
+    CUstream a = case_stream(), b = case_stream();
+    CUdeviceptr x = case_buffer(16);
+    CUstreamBatchMemOpParams wait[2] = {
+        {.waitValue = {CU_STREAM_MEM_OP_WAIT_VALUE_32, x, {5}, CU_STREAM_WAIT_VALUE_EQ, 0}},
+        {.writeValue = {CU_STREAM_MEM_OP_WRITE_VALUE_64, x + 8, {.value64 = 6}, 0, 0}}};
+    NEED(cuStreamBatchMemOp(a, 2, wait, 0));
+    printf("waits %d", (int)cuStreamQuery(a));
+    NEED(cuStreamWriteValue32(b, x, 5, 0));
+    NEED(cuStreamSynchronize(a));
+    printf(", then %d, bad flags %d\n", case_read(x + 8), (int)cuStreamWaitValue32(a, x, 5, 8));
+}
+
+static void pools(void)
+{
+    CUmemoryPool own, now, of, first;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUdeviceptr p, q;
+    cuuint64_t used, high;
+    case_open(0);
+    CUstream s = case_stream();
+    NEED(cuDeviceGetDefaultMemPool(&first, 0));
+    NEED(cuMemPoolCreate(&own, &props));
+    NEED(cuDeviceSetMemPool(0, own));
+    NEED(cuDeviceGetMemPool(&now, 0));
+    NEED(cuMemAllocAsync(&p, 1024, s));
+    NEED(cuMemAllocFromPoolAsync(&q, 512, own, s));
+    NEED(cuPointerGetAttribute(&of, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, q));
+    NEED(cuMemFreeAsync(p, s));
+    NEED(cuStreamSynchronize(s));
+    NEED(cuMemPoolGetAttribute(own, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    NEED(cuMemPoolGetAttribute(own, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &high));
+    NEED(cuMemPoolDestroy(own));
+    NEED(cuDeviceGetMemPool(&of, 0));
+    printf("set %d, used %llu of %llu, destroyed %d, freed after it %d\n", now == own,
+           (unsigned long long)used, (unsigned long long)high, of == first, (int)cuMemFree(q));
+}
+
+/* Used in a stream that nothing orders behind the allocation. */
+static void used_before_allocated(void)
+{
+    case_open(0);
+    unsigned *flag = case_flag(), one = 1;
+    CUstream s = case_stream(), t = case_stream();
+    CUdeviceptr p;
+    NEED(case_launch(case_function(ag_image_flag, "wait_flag"), s, 1, 1, ARGS(&flag, &one)));
+    NEED(cuMemAllocAsync(&p, 64, s));
+    NEED(cuMemsetD32Async(p, 1, 4, t));
+    NEED(cuStreamSynchronize(t));
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    printf("%d\n", (int)cuCtxSynchronize());
+}
+
+static void lined_up(void)
+{
+    case_open(0);
+    CUstream s = case_stream();
+    CUdeviceptr x = case_buffer(64), y = case_buffer(64);
+    CUDA_MEMCPY2D part = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = x,
+                          .srcPitch = 16,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = y,
+                          .dstPitch = 8,
+                          .WidthInBytes = 8,
+                          .Height = 4};
+    NEED(cuMemsetD2D16Async(x, 16, 0x0102, 4, 4, s));
+    NEED(cuMemcpy2DAsync(&part, s));
+    NEED(cuMemsetD8Async(y, 3, 5, s));
+    NEED(cuStreamSynchronize(s));
+    part.dstPitch = 4;
+    printf("narrow pitch %d\n", (int)cuMemcpy2DAsync(&part, s));
+}
+
+const struct sim_case case_ops[] = {
+    {"every_node", every_node},
+    {"diamond", diamond},
+    {"waiting_branch", waiting_branch},
+    {"stale_node", stale_node},
+    {"batch_sources", batch_sources},
+    {"value_batch", value_batch},
+    {"pools", pools},
+    {"used_before_allocated", used_before_allocated},
+    {"lined_up", lined_up},
+    {NULL, NULL},
+};
