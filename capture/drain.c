@@ -88,6 +88,9 @@ CUresult ag_take_pending(struct ag_capture *cap)
 
 CUresult ag_settle_status(struct ag_capture *cap, CUresult ret)
 {
+#ifdef AG_MUTANT_STICKY_MISSED /* goes on holding in a context that is lost */
+    return ret;
+#endif
     if (ag_sticky(ret)) {
         ag_capture_wish_off(cap, "the context reported a sticky error");
         if (!ag_thread.busy)
@@ -164,6 +167,9 @@ static void forget_stream(struct ag_oplog *log, const void *handle)
 {
     struct ag_stream *s;
     HASH_FIND_PTR(log->streams, &handle, s);
+#ifdef AG_MUTANT_STREAM_KEPT /* launches of a destroyed stream are held as before */
+    s = NULL;
+#endif
     if (s)
         ag_stream_free(s);
 }
@@ -335,6 +341,9 @@ void ag_function_made(struct ag_capture *cap, CUkernel kernel)
 
 void ag_capture_begins(struct ag_capture *cap, enum ag_row row)
 {
+#ifdef AG_MUTANT_CAPTURE_IGNORED /* work is held and handed over during a capture as at any time */
+    return;
+#endif
     atomic_fetch_add(&cap->capturing, 1);
     if (ag_thread.busy)
         return;

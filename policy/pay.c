@@ -18,6 +18,9 @@ void ag_pay_init(struct ag_pay *y)
 
 bool ag_pay_spend(struct ag_pay *y, uint32_t nodes)
 {
+#ifdef AG_MUTANT_NO_STEP_ASIDE /* builds whatever is seen often enough, and never looks away */
+    return true;
+#endif
     int64_t cost = (int64_t)nodes * AG_PAY_NODE;
     if (y->credit < cost)
         return false;
@@ -46,6 +49,9 @@ static void judge(struct ag_pay *y)
         y->patience -= cost;
         return;
     }
+#ifdef AG_MUTANT_NO_STEP_ASIDE
+    return;
+#endif
     y->asides++;
     y->aside_left = y->aside_next;
     y->aside_next = y->aside_next < AG_PAY_ASIDE_MOST ? y->aside_next * 2 : AG_PAY_ASIDE_MOST;

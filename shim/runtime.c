@@ -197,7 +197,9 @@ static void in_child(void)
 static void after_fork(void)
 {
     ag_thread.busy = 0;
+#ifndef AG_MUTANT_FORK_LOCKS /* the child goes through the hooks and their locks as before */
     in_child();
+#endif
 }
 
 /* Handlers registered later than the program's first driver call have run; those that run now find
@@ -312,7 +314,25 @@ ag_fn ag_drain_thunk(unsigned row)
 ag_fn ag_pool_thunk(unsigned number)
 {
     atomic_fetch_add(&ag_unseen_calls, 1);
+#ifndef AG_MUTANT_UNKNOWN_PASSES /* what the table lacks does not drain */
     if (atomic_load(&runtime.ready))
         ag_drain(ag_runtime_capture(), AG_DRAIN_ASYNC, AG_ROW_cuInit);
+#endif
     return ag_pool_real[number];
 }
+
+#ifdef AG_MUTANT_EARLY_START /* a log and a thread in every process, before there is a driver */
+static void *idle(void *nothing)
+{
+    for (;;)
+        pause();
+    return nothing;
+}
+
+__attribute__((constructor)) static void early_start(void)
+{
+    ag_options_load(&runtime.options, environ);
+    ag_log_open(&runtime.options, &runtime.identity);
+    start_thread(idle, NULL);
+}
+#endif
