@@ -1,4 +1,4 @@
-// Small kernels that tests combine: store, copy, scale, and one that faults.
+// Small kernels that tests combine: store, copy, scale, and two that fault.
 #include "kernels/device.h"
 
 extern "C" __global__ void store(int *dst, int value)
@@ -24,4 +24,11 @@ extern "C" __global__ void scale(float *x, float a, int n)
 extern "C" __global__ void fault()
 {
     ag_fault();
+}
+
+// A kernel of a loop that one day faults.
+extern "C" __global__ void fault_when(const unsigned *when, unsigned now)
+{
+    if (ag_load(when) == now)
+        ag_fault();
 }

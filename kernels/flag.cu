@@ -18,3 +18,12 @@ extern "C" __global__ void read_flag(const unsigned *flag, unsigned *out)
 {
     *out = ag_load(flag);
 }
+
+// A flag that no argument names: the launch carries a pointer to what carries the flag's.
+struct flag_box {
+    unsigned *flag;
+};
+extern "C" __global__ void set_boxed_flag(const flag_box *box, unsigned value)
+{
+    ag_store(box->flag, value);
+}
