@@ -67,6 +67,34 @@ static void refused_calls(void)
     scene_show("x", 0, s, x);
 }
 
+/* O-32: a stream that is gone, with launches that were learned on it and some still queued. */
+static void destroyed_stream(void)
+{
+    scene_open();
+    CUmodule varying = scene_load("varying");
+    CUfunction f = scene_function(varying, "vary_mix");
+    CUdeviceptr x = scene_buffer();
+    CUevent event;
+    NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    for (unsigned life = 0; life < 4; life++) {
+        CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+        for (unsigned round = 0; round < ROUNDS; round++) {
+            unsigned launches = round == ODD_ROUND ? 11 : 12;
+            for (unsigned i = 0; i < launches; i++)
+                NEED(scene_launch(f, s, 1, 32, 0, ARGS(&x, &round)));
+            if (round % 4 == 0) /* not the last one */
+                NEED(cuStreamSynchronize(s));
+        }
+        NEED(cuStreamDestroy(s));
+        for (unsigned i = 0; i < 14; i++)
+            printf("launch %d ", scene_launch(f, s, 1, 32, 0, ARGS(&x, &i)));
+        printf("record %d, query %d, wait %d\n", cuEventRecord(event, s), cuStreamQuery(s),
+               cuStreamSynchronize(s));
+        NEED(cuCtxSynchronize());
+        scene_show("x", life, NULL, x);
+    }
+}
+
 /* O-33: a kernel of a learned sequence faults; the host does nothing but look. Then one call of each kind. */
 static void after_the_fault(CUfunction f, CUstream s, CUdeviceptr x, CUevent event)
 {
@@ -87,22 +115,39 @@ static void after_the_fault(CUfunction f, CUstream s, CUdeviceptr x, CUevent eve
     }
 }
 
-static void fault_while_polling(int round_of_fault)
+enum fault { FAULT_NEVER, FAULT_ALONE, FAULT_LEARNED };
+
+/* Launch 37 of 40 is one that faults: another kernel in that round, or the one of every round. */
+static CUresult launch_37(const CUfunction f[3], CUstream s, CUdeviceptr when, enum fault how,
+                          unsigned round, unsigned round_of_fault)
+{
+    if (how == FAULT_LEARNED)
+        return scene_launch(f[2], s, 1, 1, 0, ARGS(&when, &round));
+    if (how == FAULT_ALONE && round == round_of_fault)
+        return scene_launch(f[1], s, 1, 1, 0, NULL);
+    return scene_launch(f[0], s, 1, 32, 0, ARGS(&when, &round));
+}
+
+static void fault_while_polling(enum fault how, unsigned round_of_fault)
 {
     scene_open();
-    CUmodule varying = scene_load("varying");
-    CUfunction mix = scene_function(varying, "vary_mix");
-    CUfunction fault = scene_function(scene_load("basic"), "fault");
+    CUmodule varying = scene_load("varying"), basic = scene_load("basic");
+    const CUfunction f[3] = {scene_function(varying, "vary_mix"), scene_function(basic, "fault"),
+                             scene_function(basic, "fault_when")};
+    CUfunction mix = f[0];
+    CUdeviceptr when = scene_buffer();
+    NEED(cuMemcpyHtoD(when, &round_of_fault, 4));
     CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = scene_buffer();
     CUevent event;
     CUresult ret = CUDA_SUCCESS;
     NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
-    for (int round = 0; round < ROUNDS && !ret; round++) {
+    for (unsigned round = 0; round < ROUNDS && !ret; round++) {
         for (unsigned i = 0; i < 40 && !ret; i++) {
-            unsigned v = (unsigned)round + i;
-            ret = round == round_of_fault && i == 37 ? scene_launch(fault, s, 1, 1, 0, NULL)
-                                                     : scene_launch(mix, s, 1, 32, 0, ARGS(&x, &v));
+            unsigned v = round + i;
+            ret = i == 37
+                      ? launch_37(f, s, how == FAULT_LEARNED ? when : x, how, round, round_of_fault)
+                      : scene_launch(mix, s, 1, 32, 0, ARGS(&x, &v));
         }
         if (!ret)
             ret = cuEventRecord(event, s);
@@ -117,18 +162,24 @@ static void fault_while_polling(int round_of_fault)
 
 static void fault_early(void)
 {
-    fault_while_polling(1);
+    fault_while_polling(FAULT_ALONE, 1);
 }
 
 static void fault_late(void)
 {
-    fault_while_polling(ODD_ROUND);
+    fault_while_polling(FAULT_ALONE, ODD_ROUND);
 }
 
 /* No kernel of ours faults here: the test makes a graph launch of the shim do so. */
 static void fault_in_graph(void)
 {
-    fault_while_polling(ROUNDS);
+    fault_while_polling(FAULT_NEVER, ROUNDS);
+}
+
+/* The kernel that faults has run in every round before, and is a node of what is replayed. */
+static void fault_of_a_learned_kernel(void)
+{
+    fault_while_polling(FAULT_LEARNED, ODD_ROUND);
 }
 
 /* O-34, O-49: a plain loop with a sync in each round, for tests that make driver calls fail.
@@ -164,6 +215,7 @@ static void plain_loop(void)
 }
 
 const struct scene_case scene_errors[] = {
-    {"O-32-refused", refused_calls}, {"O-33-fault-early", fault_early},
-    {"O-33-fault-late", fault_late}, {"O-33-fault-in-graph", fault_in_graph},
-    {"O-34-plain-loop", plain_loop}, {NULL, NULL}};
+    {"O-32-refused", refused_calls},         {"O-32-destroyed-stream", destroyed_stream},
+    {"O-33-fault-early", fault_early},       {"O-33-fault-late", fault_late},
+    {"O-33-fault-in-graph", fault_in_graph}, {"O-33-fault-learned", fault_of_a_learned_kernel},
+    {"O-34-plain-loop", plain_loop},         {NULL, NULL}};

@@ -167,8 +167,36 @@ static void unload_while_pending(void)
     scene_show("kept", 0, NULL, b.out);
 }
 
+/* Launches of a function whose module has just been unloaded, in the place of the loop where they stood. */
+static void launch_after_unload(void)
+{
+    scene_open();
+    CUmodule varying = scene_load("varying"), m = scene_load("reuse_a");
+    CUfunction f = scene_function(m, "reuse_a");
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = scene_buffer(), out = scene_buffer();
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned launches = round == ODD_ROUND ? 6 : 8;
+        if (round == ODD_ROUND + 4)
+            NEED(cuModuleUnload(m)); /* behind work that is queued or held */
+        for (unsigned i = 0; i < launches; i++) {
+            CUdeviceptr at = out + 4 * (8 * (round % 8) + i);
+            float value = (float)(round + i);
+            CUresult ret = scene_launch(f, s, 1, 1, 0, ARGS(&at, &value));
+            if (ret != CUDA_SUCCESS)
+                printf("round %u launch %u: %d\n", round, i, ret);
+        }
+        scene_work(varying, s, x, 8, round);
+        if (round % 4 == 1)
+            printf("round %u: %d\n", round, cuStreamSynchronize(s));
+    }
+    scene_show("x", 0, s, x);
+    scene_show("out", 0, s, out);
+}
+
 const struct scene_case scene_lifetime[] = {{"O-24-free", free_while_pending},
                                             {"O-24-free-host", free_host_while_pending},
                                             {"O-24-free-two-streams", free_with_another_stream},
                                             {"O-25-unload", unload_while_pending},
+                                            {"O-25-launch-after", launch_after_unload},
                                             {NULL, NULL}};

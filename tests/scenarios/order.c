@@ -86,6 +86,31 @@ static void host_order(void)
     share_stream(16, scene_stream(CU_STREAM_NON_BLOCKING));
 }
 
+/* C3. What the host finds in mapped memory after each kind of call that waits for the stream. */
+static void waiting(void)
+{
+    scene_open();
+    CUmodule varying = scene_load("varying");
+    CUfunction tell = scene_function(scene_load("flag"), "set_flag");
+    CUstream s = scene_stream(CU_STREAM_DEFAULT);
+    CUdeviceptr x = scene_buffer(), device;
+    const volatile unsigned *word = scene_mapped(&device);
+    for (unsigned round = 0; round < 2 * ROUNDS; round++) {
+        unsigned value = round + 1, first = 0;
+        scene_work(varying, s, x, round == ODD_ROUND ? 8 : 9, round);
+        NEED(scene_launch(tell, s, 1, 1, 0, ARGS(&device, &value)));
+        if (round % 3 == 0)
+            NEED(cuStreamSynchronize(s));
+        else if (round % 3 == 1)
+            NEED(cuCtxSynchronize());
+        else
+            NEED(cuMemcpyDtoH(&first, x, 4)); /* waits for streams that block */
+        if (*word != value)
+            printf("round %u: found %u\n", round, *word);
+    }
+    scene_show("x", 0, s, x);
+}
+
 /* O-12. The first query is asked while a kernel is known to run; then nothing but queries. */
 static void poll_stream(const char *name, CUmodule varying, CUmodule flag, CUstream s,
                         int with_event)
@@ -131,19 +156,21 @@ static void polling(void)
     }
 }
 
+enum { LISTENED = 10 * ROUNDS }; /* where each round stops a segment, learning takes longer */
+
 /* O-19. Nothing is called between the launch that tells and the host that listens. */
-static void listen(const char *name, volatile unsigned *word, CUdeviceptr word_device)
+static void listen(const char *name, volatile unsigned *word, const char *kernel, CUdeviceptr where)
 {
     CUmodule varying = scene_load("varying");
-    CUfunction tell = scene_function(scene_load("flag"), "set_flag");
+    CUfunction tell = scene_function(scene_load("flag"), kernel);
     CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = scene_buffer();
-    for (unsigned round = 0; round < ROUNDS; round++) {
+    for (unsigned round = 0; round < LISTENED; round++) {
         unsigned value = round + 1;
         scene_work(varying, s, x, 4, round);
-        if (round == ODD_ROUND)
+        if (round % ROUNDS == ODD_ROUND)
             scene_work(varying, s, x, 1, round);
-        NEED(scene_launch(tell, s, 1, 1, 0, ARGS(&word_device, &value)));
+        NEED(scene_launch(tell, s, 1, 1, 0, ARGS(&where, &value)));
         while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
             sched_yield();
         scene_work(varying, s, x, 4, round);
@@ -158,20 +185,33 @@ static void watching(void)
     unsigned *plain, *registered;
     scene_open();
     unsigned *mapped = scene_mapped(&device);
-    listen("mapped", mapped, device);
+    listen("mapped", mapped, "set_flag", device);
     NEED(cuMemHostAlloc((void **)&plain, 4096, 0));
     memset(plain, 0, 4096);
-    listen("pinned, by its host address", plain, (CUdeviceptr)(uintptr_t)plain);
+    listen("pinned, by its host address", plain, "set_flag", (CUdeviceptr)(uintptr_t)plain);
     registered = aligned_alloc(4096, 4096);
     memset(registered, 0, 4096);
     NEED(cuMemHostRegister(registered, 4096, CU_MEMHOSTREGISTER_DEVICEMAP));
     NEED(cuMemHostGetDevicePointer(&device, registered, 0));
-    listen("registered", registered, device);
+    listen("registered", registered, "set_flag", device);
     NEED(cuMemHostUnregister(registered));
     free(registered);
 }
 
+/* No argument is an address that the host can see: it lies in device memory, in a struct. */
+static void watching_through_a_struct(void)
+{
+    CUdeviceptr device, box;
+    scene_open();
+    unsigned *mapped = scene_mapped(&device);
+    NEED(cuMemAlloc(&box, sizeof device));
+    NEED(cuMemcpyHtoD(box, &device, sizeof device));
+    listen("mapped, in a device struct", mapped, "set_boxed_flag", box);
+}
+
 const struct scene_case scene_order[] = {{"O-11-host-order", host_order},
+                                         {"C3-waiting", waiting},
                                          {"O-12-polling", polling},
                                          {"O-19-watching", watching},
+                                         {"O-19-struct", watching_through_a_struct},
                                          {NULL, NULL}};

@@ -110,6 +110,28 @@ static void attribute_changes(void)
     scene_show("sizes", 0, s, out);
 }
 
+/* An attribute that no check refuses and no result shows: only the driver's log tells. */
+static void carveout_changes(void)
+{
+    scene_open();
+    CUmodule varying = scene_load("varying");
+    CUfunction f = scene_function(scene_load("smem"), "uses_dynamic_smem");
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = scene_buffer(), out = scene_buffer();
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < 2; i++) {
+            CUdeviceptr at = out + 16 * round + 8 * (unsigned)i;
+            NEED(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                    round == ODD_ROUND ? 75 : 25 + 25 * i));
+            NEED(scene_launch(f, s, 1, 32, 1024, ARGS(&at)));
+            scene_work(varying, s, x, 4, round);
+        }
+        NEED(cuStreamSynchronize(s));
+    }
+    scene_show("work", 0, s, x);
+    scene_show("sizes", 0, s, out);
+}
+
 /* The value that is in force already, set again before each launch: no reason to give up a graph. */
 static void attribute_repeated(void)
 {
@@ -203,10 +225,8 @@ static void unload_in_loop(void)
     scene_show("out", 0, s, out);
 }
 
-const struct scene_case scene_replay[] = {{"O-01-arguments-die", arguments_die},
-                                          {"O-02-every-field", every_field},
-                                          {"O-47-attribute-changes", attribute_changes},
-                                          {"O-47-attribute-repeated", attribute_repeated},
-                                          {"O-48-layout-changes", layout_changes},
-                                          {"O-48-unload-in-loop", unload_in_loop},
-                                          {NULL, NULL}};
+const struct scene_case scene_replay[] = {
+    {"O-01-arguments-die", arguments_die},           {"O-02-every-field", every_field},
+    {"O-47-attribute-changes", attribute_changes},   {"O-47-carveout-changes", carveout_changes},
+    {"O-47-attribute-repeated", attribute_repeated}, {"O-48-layout-changes", layout_changes},
+    {"O-48-unload-in-loop", unload_in_loop},         {NULL, NULL}};
