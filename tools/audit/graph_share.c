@@ -25,6 +25,7 @@ static struct {
     pthread_mutex_t lock; /* everything below */
     struct row rows[NAMES];
     unsigned long eager, graph, unnamed;
+    unsigned long long busy_ns; /* sum of the kernels' durations */
     size_t dropped;
     const char *path;
     CUptiResult (*next)(uint8_t *, size_t, CUpti_Activity **);
@@ -50,6 +51,7 @@ static void count(const CUpti_ActivityKernel10 *k)
     int in_graph = k->graphNodeId != 0;
     struct row *r = k->name ? row_of(k->name) : NULL;
     *(in_graph ? &self.graph : &self.eager) += 1;
+    self.busy_ns += k->end > k->start ? k->end - k->start : 0;
     if (r)
         *(in_graph ? &r->graph : &r->eager) += 1;
     else
@@ -126,8 +128,9 @@ static void write_report(void)
         unsigned long all = self.eager + self.graph;
         fprintf(f, "{\"schema\": \"autograph-audit/1\", \"kernels\": %lu, \"in_graphs\": %lu, ",
                 all, self.graph);
-        fprintf(f, "\"share\": %.6f, \"dropped_records\": %zu, \"unnamed\": %lu",
-                all ? (double)self.graph / (double)all : 0.0, self.dropped, self.unnamed);
+        fprintf(f, "\"share\": %.6f, \"busy_ns\": %llu, \"dropped_records\": %zu, \"unnamed\": %lu",
+                all ? (double)self.graph / (double)all : 0.0, self.busy_ns, self.dropped,
+                self.unnamed);
         put_top(f, "most_eager", eager_of);
         put_top(f, "most_in_graphs", graph_of);
         fputs("}\n", f);
