@@ -189,9 +189,22 @@ static enum ag_refusal may_build(struct ag_oplog *log)
     return AG_REFUSAL_NONE;
 }
 
+/* The memory for graphs is the process's: what other contexts' graphs take is not there for this
+ * one. Contexts that build at the same moment may exceed it by that graph, until the next build. */
+static void share_budget(struct ag_oplog *log)
+{
+    const uint64_t most = log->cap->options->max_bytes;
+    const uint64_t all = ag_count_read(&log->cap->counters->graph_bytes);
+    const uint64_t own = ag_budget_bytes(log->budget);
+    const uint64_t others = all > own ? all - own : 0;
+    ag_budget_limit(log->budget, others < most ? most - others : 0);
+    obey_budget(log);
+}
+
 /* A graph of the open segment, in the tables. NULL: *out_why. */
 static struct ag_graph *make_graph(struct ag_oplog *log, enum ag_refusal *out_why)
 {
+    share_budget(log);
     const uint32_t number = free_number(log->cur);
     const uint32_t entry = number ? ag_budget_admit(log->budget, ag_graph_estimate(log)) : 0;
     *out_why = number ? AG_REFUSAL_BUDGET : AG_REFUSAL_NO_MEMORY;

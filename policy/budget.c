@@ -50,6 +50,11 @@ struct ag_budget *ag_budget_create(uint64_t cap_bytes, uint32_t max_entries)
     return b;
 }
 
+void ag_budget_limit(struct ag_budget *b, uint64_t cap_bytes)
+{
+    b->cap = cap_bytes;
+}
+
 void ag_budget_destroy(struct ag_budget *b)
 {
     if (!b)

@@ -22,6 +22,8 @@ struct ag_budget;
 /* cap_bytes counts host and device bytes together. NULL when out of memory. */
 struct ag_budget *ag_budget_create(uint64_t cap_bytes, uint32_t max_entries);
 void ag_budget_destroy(struct ag_budget *b);
+/* Another cap from now on; call ag_budget_victim() until it returns 0. */
+void ag_budget_limit(struct ag_budget *b, uint64_t cap_bytes);
 
 /* A new graph of `bytes`. Returns its entry number (from 1), or 0: refused. May leave the total
  * above the cap; then call ag_budget_victim() until it returns 0. */
