@@ -3,7 +3,6 @@
 #include "capture/graph.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 void **ag_op_pointers(struct ag_oplog *log, const struct ag_func *func, unsigned char *args)
 {
@@ -33,13 +32,6 @@ static CUDA_KERNEL_NODE_PARAMS_v2 node_params(struct ag_oplog *log, const struct
         p.func = sig->key.handle;
     }
     return p;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Measured on one H200: a kernel node takes 3-6 KB of device and 8 KB of host memory with 12 bytes
@@ -106,7 +98,7 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
 struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why)
 {
     const struct ag_driver *drv = log->cap->drv;
-    const uint64_t start = now_ns();
+    const uint64_t start = ag_now_ns();
     struct ag_graph *g = allocate(log);
     *out_why = AG_REFUSAL_NO_MEMORY;
     if (!g)
@@ -126,7 +118,7 @@ struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why)
         return NULL;
     }
     memcpy(g->args, log->args, g->args_used);
-    g->build_ns = now_ns() - start;
+    g->build_ns = ag_now_ns() - start;
     *out_why = AG_REFUSAL_NONE;
     return g;
 }

@@ -7,10 +7,18 @@
 #include "shim/observe/log.h"
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 _Thread_local struct ag_thread ag_thread __attribute__((tls_model("initial-exec")));
 __attribute__((visibility("hidden"))) _Atomic uint32_t ag_open_logs;
 __attribute__((visibility("hidden"))) _Atomic uint32_t ag_unseen_calls;
+
+uint64_t ag_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
 
 static struct ag_oplog *find_log(struct ag_capture *cap, CUcontext ctx)
 {

@@ -73,15 +73,19 @@ struct ag_oplog {
     struct ag_budget *budget;
     struct ag_graph **by_entry; /* [entries], by budget entry */
     uint32_t entries;
-    uint32_t generation;         /* raised when signatures and functions were forgotten */
-    uint32_t seen_calls;         /* ag_unseen_calls at the last launch whose status was seen */
-    CUresult pending;            /* error of a held op, not yet told to the program */
-    bool pushed;                 /* our thread made ctx current and has to undo that */
-    AG_ATOMIC(uint32_t) open;    /* 1 while n > 0: read without the lock */
-    AG_ATOMIC(uint32_t) holding; /* 1 while sent < n: read without the lock */
-    AG_ATOMIC(uint32_t) flushes; /* changes whenever held ops were submitted */
-    uint32_t looked;             /* liveness: `flushes` at its last look, + 1 */
-    AG_ATOMIC(bool) used;        /* there is something to forget; read without the lock */
+    uint32_t generation;          /* raised when signatures and functions were forgotten */
+    uint32_t seen_calls;          /* ag_unseen_calls at the last launch whose status was seen */
+    CUresult pending;             /* error of a held op, not yet told to the program */
+    bool pushed;                  /* our thread made ctx current and has to undo that */
+    AG_ATOMIC(uint32_t) open;     /* 1 while n > 0: read without the lock */
+    AG_ATOMIC(uint32_t) holding;  /* 1 while sent < n: read without the lock */
+    AG_ATOMIC(uint32_t) flushes;  /* changes whenever held ops were submitted */
+    AG_ATOMIC(uint32_t) arrived;  /* changes whenever an op was held */
+    AG_ATOMIC(uint32_t) patience; /* bounds that the open segment may be held for */
+    /* The liveness thread's own: at its last look `flushes` + 1 and `arrived`, and the looks since
+     * `flushes` changed. */
+    uint32_t looked, looked_arrived, looks;
+    AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
     AG_ATOMIC(uint32_t)
     anchored;            /* 1: no op since the last synchronisation; read without the lock */
     uint64_t seen, held; /* since they were last added to the counters */
@@ -133,6 +137,8 @@ void ag_capture_release(struct ag_capture *cap);
 /* Checks I1-I4 and I6; false and the number of the broken one. */
 bool ag_oplog_check(const struct ag_oplog *log, int *broken);
 bool ag_sticky(CUresult ret);
+/* CLOCK_MONOTONIC; no system call where the kernel offers it without one. */
+uint64_t ag_now_ns(void);
 
 /* Enter and leave a log: the thread is marked busy, the lock taken, the log's context made current.
  * Between the two the caller may call the driver. Leaving also carries out a wish to turn off. */

@@ -185,6 +185,7 @@ static void open_segment(struct ag_oplog *log, struct ag_stream *s)
     if (log->n++)
         return;
     log->cur = log->last = s;
+    atomic_store_explicit(&log->patience, ag_policy_patience(s->policy), memory_order_relaxed);
     atomic_store_explicit(&log->open, 1, memory_order_relaxed);
     atomic_fetch_add(&ag_open_logs, 1);
     atomic_store_explicit(&log->anchored, 0, memory_order_relaxed);
@@ -205,6 +206,7 @@ static struct decision hold(struct ag_oplog *log, struct ag_verdict v)
 {
     struct decision d = {.ret = CUDA_SUCCESS};
     log->held++;
+    atomic_store_explicit(&log->arrived, (uint32_t)log->held, memory_order_relaxed);
     if (!atomic_load_explicit(&log->holding, memory_order_relaxed)) {
         atomic_store_explicit(&log->holding, 1, memory_order_seq_cst);
         ag_liveness_wake(log->cap->liveness);
@@ -259,9 +261,10 @@ static struct decision record(struct ag_oplog *log, struct ag_stream *s, struct 
     const CUresult ret = ag_oplog_flush(log, AG_REFUSAL_DIVERGED);
     if (ret != CUDA_SUCCESS)
         ag_oplog_keep_error(log, ret);
-    d.why = held_before   ? AG_REFUSAL_DIVERGED
-            : sig->proven ? AG_REFUSAL_UNSEEN
-                          : AG_REFUSAL_FIRST_SIGHT;
+    d.why = held_before                                  ? AG_REFUSAL_DIVERGED
+            : !sig->proven                               ? AG_REFUSAL_FIRST_SIGHT
+            : ag_policy_pace(s->policy) == AG_PACE_EAGER ? AG_REFUSAL_TRIAL
+                                                         : AG_REFUSAL_UNSEEN;
     sig->proven = true; /* taken back if the driver refuses it */
     open_segment(log, s);
     log->sent = log->n;

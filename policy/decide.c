@@ -21,7 +21,7 @@
  *             max_segment ops. Where the caller tells contents, a window recurs only if they do
  *             too, unless they are found not to (judge_contents).
  * In both, max_segment is what the host makes within the liveness bound, if that is less
- * (mind_the_host).
+ * (mind_the_host), or within the patience that it is granted (policy/pace.h).
  * Both leave tails too short for a graph. After one, the end by count before it moves: in the
  * growing phase it is left out (`skip`), at max_segment a node min_graph ops earlier becomes one
  * (`end`).
@@ -95,6 +95,8 @@ struct ag_policy *ag_policy_create(const struct ag_policy_limits *limits)
         return NULL;
     p->limits = sane(limits);
     p->cap = p->limits.max_segment;
+    for (int k = 0; k < AG_PACE_KINDS; k++)
+        p->caps[k] = p->cap;
     if (!ag_trie_init(&p->trie, p->limits.max_nodes)) {
         free(p);
         return NULL;
@@ -105,6 +107,8 @@ struct ag_policy *ag_policy_create(const struct ag_policy_limits *limits)
     for (uint32_t n = p->limits.max_segment; n > 2; n /= 2)
         p->hash_shift--;
     ag_pay_init(&p->pay);
+    ag_pace_init(&p->pace, p->limits.pace);
+    p->sent = p->pace.now == AG_PACE_EAGER;
     aim(p);
     return p;
 }
@@ -265,10 +269,12 @@ static void account(struct ag_policy *p, enum ag_use use)
     ag_pay_segment(&p->pay, p->depth, known, use == AG_USE_REPLAY);
 }
 
-static void choose_anchor(struct ag_policy *p, bool drain)
+/* Returns whether the end is at the anchor. */
+static bool choose_anchor(struct ag_policy *p, bool drain)
 {
     uint64_t span = (uint64_t)LOOP_SPAN * p->limits.max_segment;
-    if (p->window == p->anchor) {
+    const bool met = p->window == p->anchor;
+    if (met) {
         p->anchor_at = p->met_at = p->ops;
         p->settled = true;
     } else if (!p->anchor || p->ops - p->anchor_at > span || (drain && !p->settled)) {
@@ -279,13 +285,15 @@ static void choose_anchor(struct ag_policy *p, bool drain)
     }
     if (p->ops - p->met_at > span)
         p->lost = true;
+    return met;
 }
 
 static void begin_segment(struct ag_policy *p)
 {
     p->depth = 0;
     p->cursor = AG_TRIE_ROOT;
-    p->sent = p->fresh = false;
+    p->sent = p->pace.now == AG_PACE_EAGER;
+    p->fresh = false;
     uint32_t after = p->ended ? p->trie.nodes[p->ended].after : 0;
     p->guess = after ? after : p->trie.nodes[AG_TRIE_ROOT].guess;
     p->trie.now++;
@@ -318,9 +326,11 @@ static enum before reason(const struct ag_policy *p, const struct ag_node *n, en
     return n->end ? BEFORE_MARK : BEFORE_PLACE;
 }
 
-/* The end counts: what follows is counted and compared from here. */
-static void settle(struct ag_policy *p, enum before why, bool drain)
+/* The end counts: what follows is counted and compared from here. Returns whether it is at the
+ * anchor. */
+static bool settle(struct ag_policy *p, enum before why, bool drain)
 {
+    bool met = false;
     p->torn = false;
     if (!drain && !growing(p))
         judge_contents(p, why);
@@ -328,17 +338,26 @@ static void settle(struct ag_policy *p, enum before why, bool drain)
     p->prev = p->window;
     p->prev_bytes = p->bytes;
     if (drain || !growing(p))
-        choose_anchor(p, drain);
+        met = choose_anchor(p, drain);
     if (why == BEFORE_GROWTH)
         p->step++;
     p->before = why;
+    p->run = 0;
+    aim(p);
+    return met;
+}
+
+static void take_cap(struct ag_policy *p)
+{
+    p->cap = p->caps[p->pace.now];
     p->run = 0;
     aim(p);
 }
 
 /* A host that takes longer for a segment than it may be held has it broken again and again, at ever
  * other places; then segments must be shorter. Judged by windows of segments that were held to
- * their end or to a break; a break now and then is not worth shorter graphs. */
+ * their end or to a break; a break now and then is not worth shorter graphs. Each pace has its own
+ * length. */
 static void mind_the_host(struct ag_policy *p, enum end how)
 {
     if (p->sent)
@@ -357,6 +376,8 @@ static void mind_the_host(struct ag_policy *p, enum end how)
         while (cap > p->limits.min_graph && cap > fits)
             cap /= 2;
         cap = cap < p->limits.min_graph ? p->limits.min_graph : cap;
+        if (cap < p->cap && p->pace.now == AG_PACE_PROMPT)
+            ag_pace_host_is_slow(&p->pace);
     } else if (p->quiet >= QUIET_WINDOWS) {
         cap = cap > p->limits.max_segment / 2 ? p->limits.max_segment : cap * 2;
         p->quiet = 0;
@@ -364,9 +385,8 @@ static void mind_the_host(struct ag_policy *p, enum end how)
     p->held_ends = p->breaks = p->broken_ops = 0;
     if (cap == p->cap)
         return;
-    p->cap = cap;
-    p->run = 0;
-    aim(p);
+    p->caps[p->pace.now] = cap;
+    take_cap(p);
 }
 
 static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy *p, enum end how)
@@ -383,6 +403,8 @@ static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy 
         v.use = AG_USE_REPLAY;
     v.graph = v.use == AG_USE_REPLAY ? n->graph : 0;
     account(p, v.use);
+    const uint32_t ops = p->depth;
+    bool met = false;
     if (how == END_BREAK && torn) {
         p->torn = true;
         p->before = BEFORE_PLACE;
@@ -390,8 +412,9 @@ static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy 
         enum before why = reason(p, n, how);
         if (why == BEFORE_PLACE && !torn)
             avoid_short_tail(p);
-        settle(p, why, how != END_RULE);
+        met = settle(p, why, how != END_RULE);
     }
+    p->timing = ag_pace_segment(&p->pace, ops, v.use == AG_USE_REPLAY ? ops : 0, met);
     mind_the_host(p, how);
     p->ended = node;
     begin_segment(p);
@@ -510,6 +533,36 @@ void ag_policy_passed(struct ag_policy *p, uint32_t ops)
     p->guess = p->trie.nodes[AG_TRIE_ROOT].guess;
 }
 
+bool ag_policy_wants_time(const struct ag_policy *p)
+{
+    return p->timing;
+}
+
+enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns)
+{
+    const enum ag_pace_news news = ag_pace_time(&p->pace, now_ns);
+    p->timing = false;
+    if (news == AG_PACE_NOTHING)
+        return news;
+    p->sent = p->pace.now == AG_PACE_EAGER;
+    p->held_ends = p->breaks = p->broken_ops = p->quiet = 0;
+    if (p->cap != p->caps[p->pace.now])
+        take_cap(p);
+    if (news == AG_PACE_CHOSEN && p->pace.now == AG_PACE_EAGER)
+        ag_pay_pause(&p->pay, (uint32_t)ag_pace_skip_rest(&p->pace));
+    return news;
+}
+
+enum ag_pace_kind ag_policy_pace(const struct ag_policy *p)
+{
+    return p->pace.now;
+}
+
+uint32_t ag_policy_patience(const struct ag_policy *p)
+{
+    return p->pace.now == AG_PACE_PATIENT ? AG_PACE_PATIENCE : 1;
+}
+
 void ag_policy_look(const struct ag_policy *p, struct ag_policy_view *out)
 {
     *out = (struct ag_policy_view){
@@ -549,5 +602,6 @@ bool ag_policy_check(const struct ag_policy *p, const char **why)
     const char *bad = check(p);
     if (bad && why)
         *why = bad;
-    return !bad && ag_pay_check(&p->pay, why) && ag_trie_check(&p->trie, why);
+    return !bad && ag_pay_check(&p->pay, why) && ag_pace_check(&p->pace, why) &&
+           ag_trie_check(&p->trie, why);
 }

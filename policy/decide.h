@@ -12,6 +12,8 @@
 #ifndef AG_POLICY_DECIDE_H
 #define AG_POLICY_DECIDE_H
 
+#include "policy/pace.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,6 +31,7 @@ struct ag_policy_limits {
     uint32_t min_graph;     /* a segment shorter than this is never built */
     uint32_t min_seen;      /* sightings (this one counted) at which a segment is built */
     uint32_t max_nodes;     /* trie nodes kept; pruned when reached */
+    enum ag_pace_kind pace; /* the only one, or AG_PACE_KINDS: the best one, by measurement */
 };
 
 enum ag_use {
@@ -96,6 +99,15 @@ void ag_policy_forget(struct ag_policy *p);
  * itself. */
 bool ag_policy_aside(const struct ag_policy *p);
 void ag_policy_passed(struct ag_policy *p, uint32_t ops);
+
+/* After a cut: true when the policy wants to know the time, which ag_policy_time tells it before the
+ * next op. It measures which pace the stream should have. */
+bool ag_policy_wants_time(const struct ag_policy *p);
+enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns);
+enum ag_pace_kind ag_policy_pace(const struct ag_policy *p);
+/* Liveness bounds that an op may be held for while launches keep arriving; read it when a segment
+ * begins. */
+uint32_t ag_policy_patience(const struct ag_policy *p);
 
 /* For statistics and tests. */
 struct ag_policy_view {

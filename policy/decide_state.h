@@ -1,5 +1,5 @@
 /* policy/decide_state.h - the state of one stream's policy, and what always holds for it.
- * Called by  policy/decide.c, tests      Calls  policy/trie.h, policy/pay.h
+ * Called by  policy/decide.c, tests      Calls  policy/{trie,pay,pace}.h
  * Threads    none: the caller serialises
  * Promise    nobody but decide.c and tests includes this
  * Start at   struct ag_policy */
@@ -7,6 +7,7 @@
 #define AG_POLICY_DECIDE_STATE_H
 
 #include "policy/decide.h"
+#include "policy/pace.h"
 #include "policy/pay.h"
 #include "policy/trie.h"
 
@@ -24,13 +25,14 @@ struct ag_policy {
     uint32_t depth;  /* its ops */
     uint32_t run;    /* ops since the last end that is a place of the program */
     uint32_t cap; /* most ops in a segment for now: what the host makes within the liveness bound */
-    uint32_t cut_at;   /* run at which it ends in any case */
-    uint32_t recur_at; /* run from which a recurring window ends it */
-    bool sent;         /* an op of it was answered with send, or it was spoiled */
-    bool fresh;        /* it left what is remembered */
-    bool torn;         /* a break has happened since the last place of the program */
-    bool lost;         /* no anchor was met for a long time, once */
-    bool settled;      /* the anchor is a drain or was met again */
+    uint32_t caps[AG_PACE_KINDS]; /* the same for each pace */
+    uint32_t cut_at;              /* run at which it ends in any case */
+    uint32_t recur_at;            /* run from which a recurring window ends it */
+    bool sent;                    /* an op of it was answered with send, or it was spoiled */
+    bool fresh;                   /* it left what is remembered */
+    bool torn;                    /* a break has happened since the last place of the program */
+    bool lost;                    /* no anchor was met for a long time, once */
+    bool settled;                 /* the anchor is a drain or was met again */
 
     uint64_t window;                   /* the last 8 signatures */
     uint64_t prev;                     /* the window at the last end */
@@ -52,6 +54,8 @@ struct ag_policy {
     struct ag_policy_limits limits;
 
     struct ag_pay pay;
+    struct ag_pace pace;
+    bool timing;                             /* the time is wanted */
     uint64_t ops, held, replayed, built_ops; /* of ended segments */
     /* P1 depth <= run, and run < cut_at between calls, and cut_at <= max_segment.
      * P2 the cursor is AG_POLICY_LOST or the node `depth` ops below the root.

@@ -68,6 +68,12 @@ void ag_pay_segment(struct ag_pay *y, uint32_t ops, bool known, bool replayed)
         judge(y);
 }
 
+void ag_pay_pause(struct ag_pay *y, uint32_t ops)
+{
+    y->asides++;
+    y->aside_left = ops;
+}
+
 bool ag_pay_pass(struct ag_pay *y, uint32_t ops)
 {
     if (!y->aside_left)

@@ -255,6 +255,7 @@ static void init_capture(void)
         .min_graph = 2,
         .min_seen = (uint32_t)runtime.options.min_seen,
         .max_nodes = 1 << 16,
+        .pace = (enum ag_pace_kind)runtime.options.pace,
     };
     cap->turned_off = turned_off;
     cap->start_thread = start_thread;

@@ -41,7 +41,9 @@ run() {
     local name=$1
     shift
     if [ $where = simulated ]; then
-        set -- "LD_LIBRARY_PATH=$bin/tools/simcuda" "SIMCUDA_STATS=$out/$name.json" "$@"
+        # Wall time says nothing there, so the shim is not left to measure it.
+        set -- "LD_LIBRARY_PATH=$bin/tools/simcuda" "SIMCUDA_STATS=$out/$name.json" \
+            AUTOGRAPH_PACE=prompt "$@"
     fi
     env "$@" "$bin/${program[0]}" "${program[@]:1}" >"$out/$name.out" 2>"$out/$name.err" || {
         cat "$out/$name.out" "$out/$name.err" >&2

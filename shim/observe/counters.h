@@ -40,6 +40,9 @@ typedef _Atomic uint64_t ag_counter;
     AG_COUNTER(errors_delivered, "late errors returned to the program")                            \
     AG_COUNTER(flush_errors, "held launches that the driver refused when they were submitted")     \
     AG_COUNTER(asides, "times a stream stopped using graphs because they did not pay")             \
+    AG_COUNTER(pace_trials, "times it was measured whether graphs pay and for how long to hold")   \
+    AG_COUNTER(pace_eager, "trials won by holding nothing")                                        \
+    AG_COUNTER(pace_patient, "trials won by holding for longer than the liveness bound")           \
     AG_COUNTER(liveness_flushes, "times held work was submitted because the bound had passed")
 
 struct ag_counters {

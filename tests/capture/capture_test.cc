@@ -97,6 +97,43 @@ TEST_F(Capture, TwoLooksWithoutACallSubmitWhatIsHeld)
     ExpectAllExecutedInOrder();
 }
 
+// C4: patience is for a program that goes on launching, and ends even then.
+TEST_F(Capture, APatientStreamIsFlushedWhenItGoesSilentAndAfterItsPatience)
+{
+    d.cap.limits.pace = AG_PACE_PATIENT;
+    const CUstream stream = reinterpret_cast<CUstream>(0x77000);
+    auto launch = [&](int i) {
+        asked.push_back(Expected(i % 3 ? "f" : "g", i));
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(i % 3 ? f : g, i, 1, stream));
+    };
+    for (int pass = 0; pass < 8; pass++) {
+        for (int i = 0; i < 100; i++)
+            launch(i);
+        d.Synchronize();
+    }
+    for (int i = 0; i < 4 + 8 + 16; i++) // the segments that end have been launched
+        launch(i);
+    const size_t given = d.executed.size();
+    EXPECT_EQ(asked.size(), given);
+    int looks = 0;
+    for (int i = 28; d.executed.size() == given && looks < 100; i++, looks++) {
+        launch(i);
+        ag_look(&d.cap);
+    }
+    EXPECT_EQ(2 * int(AG_PACE_PATIENCE) - 1, looks - 1)
+        << "half a bound each, after the one that found it";
+    ExpectAllExecutedInOrder();
+
+    d.Synchronize();
+    launch(0);
+    ag_look(&d.cap);
+    launch(1);
+    ag_look(&d.cap);
+    EXPECT_NE(asked.size(), d.executed.size()) << "still launching: held";
+    ag_look(&d.cap);
+    ExpectAllExecutedInOrder();
+}
+
 // C2
 TEST_F(Capture, AFailingEagerLaunchFailsAtTheCallAndIsNotReplayed)
 {

@@ -272,7 +272,7 @@ ScriptedDriver::ScriptedDriver() : cap(), options(), counters(), liveness(), tab
     cap.drv = &table;
     cap.options = &options;
     cap.counters = &counters;
-    cap.limits = {4, 16, 64, 2, 3, 4096};
+    cap.limits = {4, 16, 64, 2, 3, 4096, AG_PACE_PROMPT};
     cap.liveness = &liveness;
     cap.turned_off = [](ag_capture *) { self->turned_off = true; };
     cap.start_thread = [](void *(*)(void *), void *) { return self->thread_starts; };

@@ -36,7 +36,8 @@ def counters(stats):
     c = stats.get("counters", {})
     return {k: c.get(k) for k in ("launches_seen", "launches_held", "launches_replayed",
                                   "graph_launches", "nodes_patched", "graphs_built", "asides",
-                                  "liveness_flushes")}
+                                  "liveness_flushes", "pace_trials", "pace_eager",
+                                  "pace_patient")}
 
 
 def calls_of(stats):

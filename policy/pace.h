@@ -1,0 +1,86 @@
+/* policy/pace.h - are graphs worth while on this stream, and how long may ops be held for them?
+ * Called by  policy/decide.c             Calls  nothing
+ * Threads    none: the caller serialises
+ * Promise    reads no clock: it says when it wants the time, and is told
+ * Start at   ag_pace_segment()
+ *
+ * Holding saves time of the host and delays the device. Which of the two a program waits for cannot
+ * be seen from its calls, so it is measured (C5): the stream runs at each pace in turns, and the
+ * wall time per op decides.
+ *   prompt   held for one liveness bound at most; the pace a stream begins with
+ *   eager    nothing is held: better where the device would wait
+ *   patient  held for AG_PACE_PATIENCE bounds while launches keep arriving (a silent program is
+ *            still flushed within one, C4). Only tried on a host that is slower than the bound: one
+ *            that makes a launch every 20 to 50 us would have graphs of two launches.
+ * A trial begins when AG_PACE_RIPE ops were replayed, and when the host is first found slow. It has
+ * up to AG_PACE_ROUNDS rounds of one turn for each pace. A turn is made of blocks: some that do not
+ * count (the device's queue still holds the work of the turn before, graphs have to be built), then
+ * AG_PACE_SAMPLES that do. A block ends at the anchor of the stream, so that it covers whole
+ * iterations. Where each sample of one pace beats all others clearly, one round is enough. After the
+ * verdict the stream rests for a number of ops that doubles with each trial. */
+#ifndef AG_POLICY_PACE_H
+#define AG_POLICY_PACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define AG_PACE_PATIENCE 10u  /* bounds */
+#define AG_PACE_RIPE 2048u    /* replayed ops before the first trial */
+#define AG_PACE_BLOCK 256u    /* least ops of a block */
+#define AG_PACE_LONGEST 4096u /* ops at which a block ends without an anchor */
+#define AG_PACE_SKIPS 12u     /* most blocks of a turn that do not count */
+#define AG_PACE_SAMPLES 3u    /* blocks of a turn that count */
+#define AG_PACE_ROUNDS 3u     /* most rounds of a trial */
+#define AG_PACE_GAIN 1u       /* percent by which another pace has to beat prompt */
+#define AG_PACE_CLEARLY 15u   /* percent that end a trial after a round */
+#define AG_PACE_REST_FIRST (1ull << 18)
+#define AG_PACE_REST_MOST (1ull << 26)
+
+enum ag_pace_kind { AG_PACE_PROMPT, AG_PACE_EAGER, AG_PACE_PATIENT, AG_PACE_KINDS };
+enum ag_pace_phase { AG_PACE_UNASKED, AG_PACE_TRIAL, AG_PACE_RESTING };
+enum ag_pace_news { AG_PACE_NOTHING, AG_PACE_TURNED, AG_PACE_CHOSEN };
+
+struct ag_pace {
+    enum ag_pace_kind now; /* the pace in use */
+    bool measured;         /* false: `now` stays as it is */
+    bool slow;             /* the host does not make segments within the bound */
+    uint8_t phase;
+    uint8_t round, skipped; /* rounds behind; blocks of this turn that did not count */
+    uint8_t samples[AG_PACE_KINDS];
+    bool due;                 /* a block is complete: the time is wanted */
+    uint32_t ops, replayed;   /* of the block under way; before the first trial: of the stream */
+    uint64_t began_ns;        /* the block under way, 0: the trial begins when the time is told */
+    uint64_t rest, rest_next; /* ops until the next trial */
+    uint32_t cost[AG_PACE_KINDS][AG_PACE_ROUNDS * AG_PACE_SAMPLES]; /* 1/16 ns per op */
+    /* K1 samples are at most those of all rounds; `due` and `began_ns` belong to a trial; patient is
+     * only tried on a slow host. */
+};
+
+/* `fixed`: AG_PACE_KINDS for one that is measured. */
+void ag_pace_init(struct ag_pace *y, enum ag_pace_kind fixed);
+
+/* The host does not make segments within the bound. The first call begins a trial. */
+void ag_pace_host_is_slow(struct ag_pace *y);
+
+/* A segment of `ops` ended, `replayed` of them by a graph, at the anchor or not. True: call
+ * ag_pace_time. */
+bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, bool at_anchor);
+
+/* `now_ns`: any monotonic clock that runs while the program waits; not 0. */
+enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns);
+
+/* The caller pauses for as long as the stream would rest: returns how many ops that is (less than
+ * 2^32); a trial begins after them. */
+uint64_t ag_pace_skip_rest(struct ag_pace *y);
+
+/* Checks K1. `why` may be NULL. */
+bool ag_pace_check(const struct ag_pace *y, const char **why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,225 @@
+// Slow hosts in simulated time: a host that takes `gap` for what it does between two launches, a device that takes
+// `work` for each, a synchronisation every `period` launches. Costs in us as measured inside PyTorch on one H200
+// (docs/BENCHMARKS.md): an eager launch 6, a held one 0.5, launching a graph 4 and 0.1 a node.
+#include "policy/decide.h"
+
+#include "gtest/gtest.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace
+{
+constexpr double EAGER = 6, HELD = 0.5, GRAPH = 4, NODE = 0.1, SYNC = 5, BOUND = 100;
+
+struct Program {
+    double gap, work;
+    uint32_t period, sync_every; // ops of an iteration; iterations between synchronisations
+};
+
+class Simulation
+{
+  public:
+    explicit Simulation(const Program &program, ag_pace_kind pace = AG_PACE_KINDS)
+        : program_(program)
+    {
+        const ag_policy_limits limits = {8, 64, 256, 2, 3, 65536, pace};
+        policy_ = ag_policy_create(&limits);
+    }
+    ~Simulation()
+    {
+        ag_policy_destroy(policy_);
+    }
+
+    // Runs iterations; returns us per iteration.
+    double Run(uint32_t iterations)
+    {
+        const double began = host_;
+        for (uint32_t i = 0; i < iterations; i++) {
+            for (uint32_t k = 0; k < program_.period; k++)
+                Launch(1 + k);
+            if (++iteration_ % program_.sync_every == 0)
+                Sync();
+        }
+        return (host_ - began) / iterations;
+    }
+
+    static double Eager(const Program &p, uint32_t iterations)
+    {
+        double host = 0, device = 0;
+        for (uint32_t i = 0; i < iterations; i++) {
+            for (uint32_t k = 0; k < p.period; k++) {
+                host += p.gap + EAGER;
+                device = std::max(device, host) + p.work;
+            }
+            if ((i + 1) % p.sync_every == 0)
+                host = std::max(host, device) + SYNC;
+        }
+        return std::max(host, device) / iterations;
+    }
+
+    uint32_t Patience() const
+    {
+        return ag_policy_patience(policy_);
+    }
+    ag_pace_kind Pace() const
+    {
+        return ag_policy_pace(policy_);
+    }
+    uint64_t asked = 0, trials = 0;
+
+  private:
+    void Launch(uint32_t sig)
+    {
+        host_ += program_.gap;
+        // The liveness thread has looked meanwhile.
+        if (held_ && host_ - first_held_ > BOUND * patience_)
+            Cut(ag_policy_drain(policy_, AG_DRAIN_BREAK));
+        if (ag_policy_aside(policy_)) {
+            ag_policy_passed(policy_, 1);
+            Send(1);
+            return;
+        }
+        if (!open_)
+            patience_ = ag_policy_patience(policy_);
+        open_ = true;
+        const ag_verdict v = ag_policy_op(policy_, sig);
+        if (v.hold) {
+            host_ += HELD;
+            first_held_ = held_++ ? first_held_ : host_;
+        } else {
+            Send(held_ + 1);
+            held_ = 0;
+        }
+        if (v.cut)
+            Cut(v);
+    }
+
+    void Send(uint32_t ops)
+    {
+        for (uint32_t i = 0; i < ops; i++) {
+            host_ += EAGER;
+            device_ = std::max(device_, host_) + program_.work;
+        }
+    }
+
+    void Cut(const ag_verdict &v)
+    {
+        if (v.use == AG_USE_REPLAY) {
+            host_ += GRAPH + NODE * held_;
+            device_ = std::max(device_, host_) + program_.work * held_;
+        } else {
+            Send(held_);
+        }
+        held_ = 0;
+        open_ = false;
+        if (v.use == AG_USE_BUILD)
+            ag_policy_built(policy_, v.segment, ++graphs_);
+        if (!ag_policy_wants_time(policy_))
+            return;
+        asked++;
+        const ag_pace_news news = ag_policy_time(policy_, uint64_t(host_ * 1000));
+        trials += news == AG_PACE_CHOSEN;
+    }
+
+    void Sync()
+    {
+        Cut(ag_policy_drain(policy_, AG_DRAIN_SYNC));
+        host_ = std::max(host_, device_) + SYNC;
+    }
+
+    Program program_;
+    ag_policy *policy_;
+    double host_ = 1, device_ = 0, first_held_ = 0;
+    uint32_t held_ = 0, patience_ = 1, graphs_ = 0, iteration_ = 0;
+    bool open_ = false;
+};
+
+// C4, C5: a host that is the bottleneck is granted patience, and gains by it.
+TEST(Pace, AHostThatTheProgramWaitsForGetsLongerGraphs)
+{
+    const Program p = {30, 2, 120, 1};
+    Simulation s(p);
+    s.Run(1000);
+    EXPECT_EQ(AG_PACE_PATIENT, s.Pace());
+    EXPECT_EQ(AG_PACE_PATIENCE, s.Patience());
+    const double eager = Simulation::Eager(p, 1000);
+    EXPECT_LT(s.Run(500), eager * 0.88);
+}
+
+// C5: where the device would wait for what is held, the bound stays as it is.
+TEST(Pace, ADeviceThatTheProgramWaitsForIsNotKeptWaiting)
+{
+    const Program p = {30, 33, 60, 1};
+    Simulation s(p);
+    s.Run(1000);
+    EXPECT_NE(AG_PACE_PATIENT, s.Pace());
+    EXPECT_EQ(1u, s.Patience());
+    EXPECT_GE(s.trials, 1u);
+}
+
+// A launch-bound loop: one round decides, and a trial is over soon.
+TEST(Pace, AFastHostKeepsItsGraphsAfterAShortTrial)
+{
+    Simulation s({2, 1, 120, 1});
+    s.Run(200);
+    EXPECT_EQ(1u, s.trials);
+    EXPECT_LE(s.asked, 12u);
+    EXPECT_EQ(AG_PACE_PROMPT, s.Pace());
+}
+
+TEST(Pace, ATrialIsRepeatedEverMoreSeldom)
+{
+    Simulation s({30, 2, 120, 1});
+    s.Run(40000); // 4.8 million ops
+    EXPECT_GE(s.trials, 3u);
+    EXPECT_LE(s.trials, 6u);
+}
+
+struct Plane {
+    uint32_t programs = 0, above = 0; // above 1.02 of eager
+    double worst = 0, sum = 0;
+};
+
+Plane Sweep(ag_pace_kind pace)
+{
+    Plane plane;
+    for (double gap : {1., 5., 10., 20., 30., 47., 80., 150.}) {
+        for (double work : {1., 3., 6., 10., 20., 26., 36., 53., 86., 156., 300.}) {
+            for (uint32_t period : {10u, 30u, 88u, 300u}) {
+                for (uint32_t sync_every : {1u, 5u, 60u}) {
+                    const Program p = {gap, work, period, sync_every};
+                    Simulation s(p, pace);
+                    s.Run(60000 / period);
+                    const uint32_t more = 60 * (1 + 600 / (period * sync_every)) * sync_every;
+                    const double ratio = s.Run(more) / Simulation::Eager(p, more);
+                    plane.worst = std::max(plane.worst, ratio);
+                    plane.sum += ratio;
+                    plane.above += ratio > 1.02;
+                    plane.programs++;
+                }
+            }
+        }
+    }
+    printf("%u programs: %u above 1.02, worst %.3f, mean %.3f of eager\n", plane.programs,
+           plane.above, plane.worst, plane.sum / plane.programs);
+    return plane;
+}
+
+// C5: the whole plane of hosts and devices, in simulated time. What is left above AG_PACE_GAIN percent comes from
+// lengths of segments that changed after the verdict; the next trial sees them.
+TEST(Pace, NoHostAndNoDeviceIsSlowedDown)
+{
+    const Plane plane = Sweep(AG_PACE_KINDS);
+    EXPECT_LE(plane.worst, 1.05);
+    EXPECT_LE(plane.above, plane.programs / 50);
+    EXPECT_LT(plane.sum / plane.programs, 0.95);
+}
+
+// ... and a pace that is not measured does slow some down: the plane can tell.
+TEST(Pace, EitherPaceAloneSlowsSomeDown)
+{
+    EXPECT_GT(Sweep(AG_PACE_PROMPT).worst, 1.1);
+    EXPECT_GT(Sweep(AG_PACE_PATIENT).worst, 1.3);
+}
+} // namespace
