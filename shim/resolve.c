@@ -161,6 +161,9 @@ static struct ag_resolved by_default(const char *name, const void *caller)
 {
     const bool listed = ag_driver_row_of_name(name) != AG_ROWS;
     const bool there = ag_driver_load() && ag_driver_defines(name);
+#ifdef AG_MUTANT_NAMES_ALWAYS /* our exports are found though there is no driver */
+    return (struct ag_resolved){NULL, 0};
+#endif
     if (listed == there)
         return (struct ag_resolved){NULL, 0};
     void *const found = real_dlsym()(RTLD_DEFAULT, name);

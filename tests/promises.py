@@ -34,15 +34,20 @@ GUARDS = [
     ("C2", "STREAM_KEPT", SCENARIOS, "O32.C2ADestroyed*"),
     ("C2", "STICKY_MISSED", SCENARIOS, "O33.C2AFaultOfAReplayed*"),
     ("C3", "NO_DRAIN_AT_SYNC", SCENARIOS, "Promise.C3*"),
+    ("C3", "NO_DRAIN_BUT_AT_SYNC", SCENARIOS, "O12.*"),
+    ("C3", "NO_DRAIN_BUT_AT_SYNC", SCENARIOS, "O24.C3AFreeFindsTheHeldLaunchesSubmitted"),
     ("C3", "UNKNOWN_PASSES", SCENARIOS, "O46.C3ACallThatTheShim*"),
     ("C3", "CAPTURE_IGNORED", SCENARIOS, "O07.*"),
     ("C4", "NO_LIVENESS", SCENARIOS, "O19.C4AKernel*"),
     ("C5", "NO_STEP_ASIDE", SCENARIOS, "Promise.C5SequencesThatDieYoung*"),
     ("C6", "UNBOUNDED", SCENARIOS, "Promise.C6ManySequences*"),
+    ("C6", "UNBOUNDED", SCENARIOS, "Promise.C6TheMemoryForGraphs*"),
+    ("C6", "FAILURE_TOLD", SCENARIOS, "O34/InternalFailure.*"),
     ("C6", "PRINTS", SCENARIOS, "Promise.C6WithoutALog*"),
     ("C7", "EARLY_START", SCENARIOS, "Promise.C7AProgramWithoutCuda*"),
     ("C7", "EARLY_START", SCENARIOS, "Promise.C7AProcessWithoutCuda*"),
     ("C7", "EARLY_START", RESOLVER, "Inert.ProcessWithoutADriver*"),
+    ("C7", "NAMES_ALWAYS", RESOLVER, "Inert.ProcessWithoutADriver*"),
     ("C7", "FORK_LOCKS", SCENARIOS, "Promise.C7AForkedChildIsNotBlocked*"),
 ]
 
@@ -71,7 +76,7 @@ def run(bin_dir, binary, library, test):
         env = dict(os.environ, TEST_SRCDIR=root, TEST_TMPDIR=os.path.join(root, "tmp"))
         text = subprocess.run([os.path.join(bin_dir, binary), "--gtest_filter=" + test], cwd=tree, env=env, text=True,
                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
-    return len(re.findall(r"^\[       OK \] ", text, re.M)), re.findall(r"^\[  FAILED  \] (\S+) \(", text, re.M), text
+    return len(re.findall(r"^\[       OK \] ", text, re.M)), re.findall(r"^\[  FAILED  \] ([^\s,]+).* ms\)$", text, re.M), text
 
 
 def first_line(text):
@@ -94,7 +99,7 @@ def main():
     bad = []
     for binary, test in sorted({g[2:] for g in guards}):
         green, red, text = run(bin_dir, binary, os.path.join(bin_dir, "libautograph.so"), test)
-        print("%-9s %-18s %-7s %s" % ("sound", "-", "green" if green and not red else "RED", test), flush=True)
+        print("%-9s %-20s %-8s %s" % ("sound", "-", "green" if green and not red else "RED", test), flush=True)
         if red or not green:
             bad.append("sound library, " + test)
             print(text)
@@ -103,7 +108,7 @@ def main():
         library = os.path.join(bin_dir, "tests/differential/mutant_%s.so" % mutant)
         green, red, text = run(bin_dir, binary, library, test)
         caught = red and "Failure\n" in text
-        print("%-9s %-18s %-7s %s (%.0f s): %s" %
+        print("%-9s %-20s %-8s %s (%.0f s): %s" %
               (promise, mutant, "red" if caught else "SURVIVES", red[0] if red else test, time.time() - start,
                first_line(text)), flush=True)
         if not caught:

@@ -47,14 +47,21 @@ static void never_repeating(void)
 }
 
 /* One body of the many: fixed for its number, unlike all others. */
-static void one_body(CUmodule varying, CUstream s, CUdeviceptr x, uint32_t number)
+static void body_of(const CUfunction f[3], CUstream s, CUdeviceptr x, uint32_t number)
 {
     uint32_t state = number * 2654435761u + 7;
     for (unsigned i = 0; i < 16; i++) {
         unsigned v = i, block = 1 + mix(&state) % 64;
-        NEED(scene_launch(some_function(varying, mix(&state)), s, 1, block, 0, ARGS(&x, &v)));
+        NEED(scene_launch(f[mix(&state) % 3], s, 1, block, 0, ARGS(&x, &v)));
     }
     NEED(cuStreamSynchronize(s));
+}
+
+static void one_body(CUmodule varying, CUstream s, CUdeviceptr x, uint32_t number)
+{
+    const CUfunction f[3] = {some_function(varying, 0), some_function(varying, 1),
+                             some_function(varying, 2)};
+    body_of(f, s, x, number);
 }
 
 /* More different sequences than the memory for graphs holds, each often enough to be worth a graph. */
@@ -75,6 +82,27 @@ static void many_sequences(void)
     getrusage(RUSAGE_SELF, &after);
     fprintf(stderr, "grown %ld KB\n", after.ru_maxrss - before.ru_maxrss);
     scene_show("x", 0, s, x);
+}
+
+/* The same in four contexts: the memory for graphs is that of the process. */
+static void many_contexts(void)
+{
+    scene_open();
+    CUdevice device;
+    NEED(cuDeviceGet(&device, 0));
+    for (uint32_t c = 0; c < 4; c++) {
+        CUcontext ctx;
+        NEED(cuCtxCreate(&ctx, NULL, 0, device));
+        CUmodule varying = scene_load("varying");
+        CUfunction f[3] = {scene_function(varying, "vary_mix"), scene_function(varying, "vary_xor"),
+                           scene_function(varying, "vary_rot")};
+        CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+        CUdeviceptr x = scene_buffer();
+        for (uint32_t number = 0; number < 200; number++)
+            for (int again = 0; again < 6; again++)
+                body_of(f, s, x, number);
+        scene_show("x", c, s, x);
+    }
 }
 
 /* Sequences that come back just often enough to be worth a graph, and then never again. */
@@ -148,6 +176,36 @@ static void *fill_the_queue(void *data)
     return NULL;
 }
 
+/* The launch of thread `t` has no room: nothing was accepted for 200 ms. */
+static void until_blocked(struct stuck *t)
+{
+    for (unsigned before = 0, still = 0; still < 20;) {
+        usleep(10000);
+        unsigned now = atomic_load(&t->launched);
+        still = now && now == before ? still + 1 : 0;
+        before = now;
+    }
+}
+
+static struct stuck stuck_thread(unsigned **gate)
+{
+    struct stuck t = {.varying = scene_load("varying"),
+                      .stream = scene_stream(CU_STREAM_NON_BLOCKING),
+                      .x = scene_buffer(),
+                      .wait = scene_function(scene_load("flag"), "wait_flag")};
+    *gate = scene_mapped(&t.gate);
+    NEED(cuCtxGetCurrent(&t.ctx));
+    return t;
+}
+
+static void open_gate(struct stuck *t, unsigned *gate, pthread_t thread)
+{
+    atomic_store(&t->over, 1);
+    __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
+    pthread_join(thread, NULL);
+    printf("parent: %d\n", cuStreamSynchronize(t->stream));
+}
+
 static void child_of_a_stuck_parent(struct stuck *t)
 {
     alarm(10); /* the parent's does not come along */
@@ -164,22 +222,12 @@ static void child_of_a_stuck_parent(struct stuck *t)
 /* A thread of the parent is inside a launch that blocks, with whatever the way to there locks. */
 static void fork_beside_a_blocked_launch(void)
 {
-    scene_open();
-    CUmodule flag = scene_load("flag");
-    struct stuck t = {.varying = scene_load("varying"),
-                      .stream = scene_stream(CU_STREAM_NON_BLOCKING),
-                      .x = scene_buffer(),
-                      .wait = scene_function(flag, "wait_flag")};
-    unsigned *gate = scene_mapped(&t.gate);
+    unsigned *gate;
     pthread_t thread;
-    NEED(cuCtxGetCurrent(&t.ctx));
+    scene_open();
+    struct stuck t = stuck_thread(&gate);
     pthread_create(&thread, NULL, fill_the_queue, &t);
-    for (unsigned before = 0, still = 0; still < 20;) { /* blocked: no launch in 200 ms */
-        usleep(10000);
-        unsigned now = atomic_load(&t.launched);
-        still = now && now == before ? still + 1 : 0;
-        before = now;
-    }
+    until_blocked(&t);
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0)
@@ -187,15 +235,32 @@ static void fork_beside_a_blocked_launch(void)
     int status = 0;
     waitpid(pid, &status, 0);
     printf("child ended with %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
-    atomic_store(&t.over, 1);
-    __atomic_store_n(gate, 1, __ATOMIC_RELEASE);
-    pthread_join(thread, NULL);
-    printf("parent: %d\n", cuStreamSynchronize(t.stream));
+    open_gate(&t, gate, thread);
+}
+
+/* The thread that will open the gate asks about another stream first. */
+static void ask_beside_a_blocked_launch(void)
+{
+    unsigned *gate;
+    pthread_t thread;
+    scene_open();
+    CUstream other = scene_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr y = scene_buffer();
+    struct stuck t = stuck_thread(&gate);
+    pthread_create(&thread, NULL, fill_the_queue, &t);
+    until_blocked(&t);
+    printf("query %d, ", cuStreamQuery(other));
+    printf("wait %d, ", cuStreamSynchronize(other));
+    scene_work(t.varying, other, y, 3, 1);
+    printf("wait %d\n", cuStreamSynchronize(other));
+    open_gate(&t, gate, thread);
 }
 
 const struct scene_case scene_limits[] = {{"C5-never-repeating", never_repeating},
                                           {"C6-many-sequences", many_sequences},
                                           {"C5-short-lived", short_lived},
                                           {"C7-forked-child", forked_child},
+                                          {"C6-many-contexts", many_contexts},
+                                          {"C3-ask-beside-launch", ask_beside_a_blocked_launch},
                                           {"C7-fork-beside-launch", fork_beside_a_blocked_launch},
                                           {NULL, NULL}};

@@ -156,6 +156,15 @@ TEST(O07, C1ACaptureAndLaunchesOfAnotherThreadDoNotDisturbEachOther)
     same_apart_from_graphs("O-07-beside");
 }
 
+// Not sound yet, see DISABLED in tests/README.md: whoever submits holds the log's lock, and a submission may block.
+TEST(Promise, DISABLED_C3ACallThatAsksIsNotBlockedByALaunchThatHasNoRoom)
+{
+    Played native = play("C3-ask-beside-launch", false), shim = play("C3-ask-beside-launch", true);
+    expect_played(native, "without the shim");
+    expect_played(shim, "with the shim");
+    EXPECT_EQ(native.run.out, shim.run.out);
+}
+
 TEST(Promise, C3TheHostFindsItsWorkDoneAfterEveryCallThatWaits)
 {
     same_as_native("C3-waiting");
@@ -418,19 +427,27 @@ TEST(Promise, C5SequencesThatDieYoungAreLeftAlone)
     EXPECT_LT(host_us(p.shim), 1.15 * host_us(p.native)) << "by the driver's clock";
 }
 
+// How many graphs were alive at once, as the driver saw it.
+long most_graphs(const SimLog &log)
+{
+    long live = 0, most = 0;
+    for (const ag_test::Called &c : log.called) {
+        live += c.status == 0 && c.symbol == "cuGraphInstantiateWithFlags";
+        live -= c.status == 0 && c.symbol == "cuGraphExecDestroy";
+        most = std::max(most, live);
+    }
+    return most;
+}
+
+// A graph of those scenes has 8 nodes, and a node takes 11 KB or more of a real driver's memory.
+constexpr long GRAPHS_IN_A_MEGABYTE = 1024 / 88;
+
 TEST(Promise, C6ManySequencesStayWithinTheMemoryForGraphs)
 {
     Env calls = {{"AUTOGRAPH_MAX_BYTES", "1M"}, {"SIMCUDA_LOG_CALLS", "1"}};
     Pair p = same_as_native("C6-many-sequences", calls, false);
     EXPECT_GT(p.shim.log.in_graphs(), 0u);
-    long live = 0, most = 0;
-    for (const ag_test::Called &c : p.shim.log.called) {
-        live += c.status == 0 && c.symbol == "cuGraphInstantiateWithFlags";
-        live -= c.status == 0 && c.symbol == "cuGraphExecDestroy";
-        most = std::max(most, live);
-    }
-    // A graph here has 8 nodes, and a node takes 11 KB or more of a real driver's memory.
-    EXPECT_LE(most, 1024 / 88) << "graphs alive at once, as the driver sees it";
+    EXPECT_LE(most_graphs(p.shim.log), GRAPHS_IN_A_MEGABYTE);
     long native = number_after(p.native.run.err, "grown "),
          shim = number_after(p.shim.run.err, "grown ");
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -439,6 +456,14 @@ TEST(Promise, C6ManySequencesStayWithinTheMemoryForGraphs)
     EXPECT_GE(shim,
               native - native); // sanitizers keep freed memory: nothing to learn from its size
 #endif
+}
+
+TEST(Promise, C6TheMemoryForGraphsIsThatOfTheProcessNotOfEachContext)
+{
+    Env calls = {{"AUTOGRAPH_MAX_BYTES", "1M"}, {"SIMCUDA_LOG_CALLS", "1"}};
+    Pair p = same_as_native("C6-many-contexts", calls, false);
+    EXPECT_GT(p.shim.log.in_graphs(), 0u);
+    EXPECT_LE(most_graphs(p.shim.log), GRAPHS_IN_A_MEGABYTE);
 }
 
 TEST(Promise, C6BadOptionsAreOneLineEachAndChangeNothing)
