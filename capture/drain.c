@@ -390,22 +390,38 @@ void ag_capture_ended(struct ag_capture *cap, CUresult ret)
         ;
 }
 
+/* Half a bound has passed since the last look. Has the log held for too long? That is, an op that
+ * was there before: at all, when the program went silent; for its whole patience otherwise. */
+static bool overdue(struct ag_oplog *log)
+{
+    const uint32_t flushes = atomic_load_explicit(&log->flushes, memory_order_relaxed) + 1;
+    const uint32_t arrived = atomic_load_explicit(&log->arrived, memory_order_relaxed);
+    const bool silent = arrived == log->looked_arrived;
+    log->looked_arrived = arrived;
+    if (!atomic_load_explicit(&log->holding, memory_order_relaxed)) {
+        log->looked = 0;
+        return false;
+    }
+    if (log->looked != flushes) {
+        log->looked = flushes;
+        log->looks = 0;
+        return false;
+    }
+    const uint32_t patience = atomic_load_explicit(&log->patience, memory_order_relaxed);
+    return ++log->looks + 1 >= 2 * patience || silent;
+}
+
 void ag_look(struct ag_capture *cap)
 {
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        const uint32_t flushes = atomic_load_explicit(&log->flushes, memory_order_relaxed) + 1;
-        if (!atomic_load_explicit(&log->holding, memory_order_relaxed)) {
-            log->looked = 0;
-        } else if (log->looked != flushes) {
-            log->looked = flushes;
-        } else {
-            ag_oplog_enter(log);
-            if (log->sent < log->n && log->looked == atomic_load(&log->flushes) + 1) {
-                ag_count(&cap->counters->liveness_flushes, 1);
-                finish(log, AG_DRAIN_BREAK, AG_REFUSAL_LIVENESS);
-            }
-            ag_oplog_leave(log);
+        if (!overdue(log))
+            continue;
+        ag_oplog_enter(log);
+        if (log->sent < log->n && log->looked == atomic_load(&log->flushes) + 1) {
+            ag_count(&cap->counters->liveness_flushes, 1);
+            finish(log, AG_DRAIN_BREAK, AG_REFUSAL_LIVENESS);
         }
+        ag_oplog_leave(log);
     }
 }

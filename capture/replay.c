@@ -241,6 +241,13 @@ static void build(struct ag_oplog *log, uint32_t segment)
 static void close_segment(struct ag_oplog *log)
 {
     struct ag_counters *counters = log->cap->counters;
+    if (ag_policy_wants_time(log->cur->policy)) {
+        const bool chosen = ag_policy_time(log->cur->policy, ag_now_ns()) == AG_PACE_CHOSEN;
+        const enum ag_pace_kind pace = ag_policy_pace(log->cur->policy);
+        ag_count(&counters->pace_trials, chosen);
+        ag_count(&counters->pace_eager, chosen && pace == AG_PACE_EAGER);
+        ag_count(&counters->pace_patient, chosen && pace == AG_PACE_PATIENT);
+    }
     ag_count(&counters->launches_seen, log->seen);
     ag_count(&counters->launches_held, log->held);
     log->seen = log->held = 0;
