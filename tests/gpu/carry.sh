@@ -21,7 +21,7 @@ if [ -e "$to" ] && [ ! -e "$to/COMMIT" ]; then
     exit 1
 fi
 rm -rf "$to"
-mkdir -p "$to/lib" "$to/simcuda"
+mkdir -p "$to/lib" "$to/simcuda" "$to/null"
 : >"$to/COMMIT"
 
 # carry TARGET [NAME]: the target's file, under NAME or its own.
@@ -50,6 +50,7 @@ carry //tools/audit:libgraph_share.so
 carry //tests/gpu:gemm_loop
 carry //tests/conformance:conformance
 carry //tools/simcuda:libcuda.so.1 simcuda/libcuda.so.1
+carry //tools/bench/null:libcuda.so.1 null/libcuda.so.1
 
 # What simcuda answers, for comparison with what the real driver will.
 if ! CONFORMANCE_OUT=$to/facts_simcuda.txt LD_LIBRARY_PATH=$to/simcuda \
