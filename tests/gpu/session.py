@@ -10,6 +10,7 @@ import pathlib
 import re
 import select
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,9 @@ class WarmVariant(interleave.Variant):
         full = dict(os.environ)
         full.update(env)
         self.warm = Warm(full, modules)
+
+    def follow(self, processors):
+        os.sched_setaffinity(self.warm.process.pid, processors)
 
     def run(self, timeout):
         done = self.warm.run(self.command[1:], timeout)
@@ -202,14 +206,7 @@ class Session:
                     interleave.Variant(n, env, [str(c) for c in command])
                     for n, (command, env) in variants.items()]
             for turn in range(runs):
-                for v in made:
-                    if self.left() < 1:
-                        raise Failed(f"no time left in run {turn + 1} of {runs}")
-                    try:
-                        for line in v.run(min(timeout, self.left())):
-                            self.check_driver(line)
-                    except interleave.Trouble as e:
-                        raise Failed(str(e)) from e
+                self.one_turn(made, turn, runs, timeout)
         for v in made if modules else []:
             v.warm.close()
         by_name = {v.name: v.summary() for v in made}
@@ -222,6 +219,22 @@ class Session:
         for r in met:
             self.record(dict(r, what=what))
         return by_name, met, {v.name: v.lines for v in made}
+
+    def one_turn(self, made, turn, runs, timeout):
+        """Every variant once, on the same few processors; the next turn has others: they differ by up to two times."""
+        mine = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, group_of(sorted(mine), turn))
+        try:
+            for v in made:
+                if self.left() < 1:
+                    raise Failed(f"no time left in run {turn + 1} of {runs}")
+                v.follow(os.sched_getaffinity(0))
+                for line in v.run(min(timeout, self.left())):
+                    self.check_driver(line)
+        except interleave.Trouble as e:
+            raise Failed(str(e)) from e
+        finally:
+            os.sched_setaffinity(0, mine)
 
     # ---- results ----
 
@@ -275,6 +288,22 @@ def environment(env):
     finally:
         os.environ.clear()
         os.environ.update(saved)
+
+
+def group_of(processors, turn, size=4):
+    """The processors of a turn: groups of `size` neighbours in rotation; all, where there are too few."""
+    groups = len(processors) // size
+    if groups < 2:
+        return set(processors)
+    at = turn % groups * size
+    return set(processors[at:at + size])
+
+
+def in_turns(lines, top, bottom):
+    """The median over the turns of one variant's time as a multiple of another's."""
+    ratios = [a["median"] / b["median"] for a, b in zip(lines[top], lines[bottom])]
+    require(ratios, "no turn to compare")
+    return statistics.median(ratios)
 
 
 def require(condition, text):

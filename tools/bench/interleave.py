@@ -33,6 +33,9 @@ class Variant:
         self.command = command
         self.lines = []
 
+    def follow(self, processors):
+        """Its processes inherit the caller's processors by themselves."""
+
     def run(self, timeout):
         env = dict(os.environ)
         env.update(self.env)
