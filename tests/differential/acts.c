@@ -18,6 +18,12 @@ CUresult df_say(struct df_step *step, const char *what, CUresult ret)
     return ret;
 }
 
+CUresult df_say_drained(struct df_step *step, const char *what, uint64_t before, CUresult ret)
+{
+    df_expect_drain(step, before);
+    return df_say(step, what, ret);
+}
+
 uint32_t df_value(const struct df_step *step, int pick)
 {
     uint32_t base = step->action->pick[pick];
@@ -34,18 +40,24 @@ uint32_t df_value(const struct df_step *step, int pick)
     }
 }
 
-struct df_stream *df_stream_of(const struct df_step *step, int *out_slot)
+struct df_stream *df_stream_at(struct df_step *step, int slot, int *out_slot)
 {
-    int slot = step->action->stream;
     if (step->lane->stream[slot].kind == DF_PER_THREAD && step->thread != step->lane->home)
         slot = 1;
     struct df_stream *stream = &step->lane->stream[slot];
     unsigned long long id = 0;
-    if (!stream->id && !cuStreamGetId(stream->handle, &id))
+    if (!stream->id && !cuStreamGetId(stream->handle, &id)) {
         stream->id = id;
+        df_expect_stream(step, stream);
+    }
     if (out_slot)
         *out_slot = slot;
     return stream;
+}
+
+struct df_stream *df_stream_of(struct df_step *step, int *out_slot)
+{
+    return df_stream_at(step, step->action->stream, out_slot);
 }
 
 int df_owned(const struct df_lane *lane, int slot, uint32_t pick)
@@ -88,17 +100,19 @@ static void synchronise(struct df_step *step)
     struct df_lane *lane = step->lane;
     struct df_stream *stream = df_stream_of(step, NULL);
     df_open_gates(step);
+    uint64_t before = df_enter(step);
     switch (step->action->pick[0] % 4u) {
     case 0:
-        df_say(step, "context", cuCtxSynchronize());
+        df_say_drained(step, "context", before, cuCtxSynchronize());
         for (int i = 0; i < DF_STREAMS; i++)
             df_show(step, &lane->stream[i]);
         break;
     case 1:
-        df_say(step, "event", cuEventSynchronize(lane->event[step->action->pick[1] % DF_EVENTS]));
+        df_say_drained(step, "event", before,
+                       cuEventSynchronize(lane->event[step->action->pick[1] % DF_EVENTS]));
         break;
     default:
-        df_say(step, "stream", cuStreamSynchronize(stream->handle));
+        df_say_drained(step, "stream", before, cuStreamSynchronize(stream->handle));
         df_show(step, stream);
         break;
     }
@@ -112,40 +126,23 @@ static CUresult poll_once(struct df_step *step, struct df_stream *stream, CUeven
 static void query(struct df_step *step)
 {
     struct df_stream *stream = df_stream_of(step, NULL);
-    CUevent event = step->lane->event[step->action->pick[1] % DF_EVENTS];
+    int number = (int)(step->action->pick[1] % DF_EVENTS);
+    CUevent event = step->lane->event[number];
+    uint64_t before = df_enter(step);
     if (step->action->pick[2] % 3u) { /* a glance */
         CUresult ret = poll_once(step, stream, event);
-        df_say(step, "query", ret == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : ret);
+        df_say_drained(step, "query", before, ret == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : ret);
         return;
     }
     df_open_gates(step);
     CUresult ret;
     if (step->action->pick[0] % 2u == 0)
-        df_say(step, "record", cuEventRecord(event, stream->handle));
+        df_record(step, stream, number);
+    before = df_enter(step);
     while ((ret = poll_once(step, stream, event)) == CUDA_ERROR_NOT_READY)
         usleep(20);
-    df_say(step, "polled", ret);
+    df_say_drained(step, "polled", before, ret);
     df_show(step, stream);
-}
-
-static void handoff(struct df_step *step)
-{
-    struct df_lane *lane = step->lane;
-    int from, to = (int)(step->action->pick[0] % DF_STREAMS);
-    struct df_stream *source = df_stream_of(step, &from);
-    struct df_action other = *step->action;
-    other.stream = (uint8_t)to;
-    struct df_step target = *step;
-    target.action = &other;
-    struct df_stream *sink = df_stream_of(&target, &to);
-    CUevent event = lane->event[step->action->pick[1] % DF_EVENTS];
-    CUresult ret = df_say(step, "record", cuEventRecord(event, source->handle));
-    if (ret || df_say(step, "wait", cuStreamWaitEvent(sink->handle, event, 0)))
-        return;
-    atomic_fetch_add(&step->run->ops, 2);
-    int buffer = df_owned(lane, from, df_value(step, 2));
-    if (buffer >= 0)
-        lane->buffer[buffer].owner = (uint8_t)to;
 }
 
 static void set_limit(struct df_step *step, struct df_function *f, int limit)
@@ -194,7 +191,8 @@ static void module(struct df_step *step)
                 : m == 1 ? 4 + (int)(df_value(step, 1) % (uint32_t)(df_images_count() - 4))
                          : 5 - lane->module[2].image;
     df_open_gates(step);
-    if (df_say(step, "unload", cuModuleUnload(lane->module[m].handle)))
+    uint64_t before = df_enter(step);
+    if (df_say_drained(step, "unload", before, cuModuleUnload(lane->module[m].handle)))
         return;
     lane->module[m].functions = 0;
     df_say(step, "load", df_lane_load(lane, m, image));
@@ -249,42 +247,56 @@ static void callback(struct df_step *step, CUhostFn fn, uint32_t value)
     if (!w)
         return;
     *w = (struct waiter){&step->lane->word[1], value, stream};
+    uint64_t before = df_enter(step);
     CUresult ret = df_say(step, "callback", cuLaunchHostFunc(stream->handle, fn, w));
     if (ret)
         free(w);
     else
-        atomic_fetch_add(&step->run->ops, 1);
+        df_expect(step, stream, before, "hostFunc", "-");
+}
+
+void df_gate(struct df_step *step)
+{
+    uint32_t value = ++step->lane->gate;
+    step->lane->blocked = true;
+    callback(step, stand_at_gate, value);
+}
+
+static void call_back(struct df_step *step)
+{
+    callback(step, called, df_value(step, 2));
 }
 
 static void block(struct df_step *step)
 {
-    struct df_lane *lane = step->lane;
-    uint32_t value = ++lane->gate;
-    lane->blocked = true;
-    if (step->action->pick[0] % 2u)
-        callback(step, stand_at_gate, value);
-    else
-        df_launch_flag(step, &lane->module[DF_MODULES - 1].function[1], 1, value);
+    if (step->action->pick[0] % 2u) {
+        df_gate(step);
+        return;
+    }
+    uint32_t value = ++step->lane->gate;
+    step->lane->blocked = true;
+    df_launch_flag(step, &step->lane->module[DF_MODULES - 1].function[1], 1, value);
 }
 
 static void stream_again(struct df_step *step)
 {
-    struct df_lane *lane = step->lane;
     int slot;
     struct df_stream *stream = df_stream_of(step, &slot);
     if (stream->kind != DF_BLOCKING && stream->kind != DF_NON_BLOCKING)
         return;
-    CUevent event = lane->event[step->action->pick[1] % DF_EVENTS];
+    int event = (int)(step->action->pick[1] % DF_EVENTS);
     df_open_gates(step);
-    CUresult ret = df_say(step, "record", cuEventRecord(event, stream->handle));
-    if (ret || df_say(step, "destroy", cuStreamDestroy(stream->handle)))
+    if (!df_record(step, stream, event))
+        return;
+    uint64_t before = df_enter(step);
+    if (df_say_drained(step, "destroy", before, cuStreamDestroy(stream->handle)))
         return;
     bool other = step->action->pick[2] % 3u == 0 && slot != 4;
     enum df_stream_kind kind = !other                        ? stream->kind
                                : stream->kind == DF_BLOCKING ? DF_NON_BLOCKING
                                                              : DF_BLOCKING;
-    df_say(step, "create", df_lane_make_stream(lane, slot, kind));
-    df_say(step, "wait", cuStreamWaitEvent(stream->handle, event, 0));
+    df_say(step, "create", df_lane_make_stream(step, slot, kind));
+    df_wait(step, stream, event);
 }
 
 static void getter(struct df_step *step)
@@ -323,62 +335,42 @@ static void getter(struct df_step *step)
 
 void df_act(struct df_step *step)
 {
-    switch ((enum df_kind)step->action->kind) {
-    case DF_LAUNCH:
-        df_launch(step);
-        break;
-    case DF_BAD_LAUNCH:
-        df_launch_bad(step);
-        break;
-    case DF_MEMSET:
-        df_memset(step);
-        break;
-    case DF_COPY_DEVICE:
-        df_copy_device(step);
-        break;
-    case DF_COPY_IN:
-        df_copy_in(step);
-        break;
-    case DF_COPY_OUT:
-        df_copy_out(step);
-        break;
-    case DF_HANDOFF:
-        handoff(step);
-        break;
-    case DF_SYNC:
-        synchronise(step);
-        break;
-    case DF_QUERY:
-        query(step);
-        break;
-    case DF_ATTRIBUTE:
-        attribute(step);
-        break;
-    case DF_MODULE:
-        module(step);
-        break;
-    case DF_BUFFER:
-        df_buffer(step);
-        break;
-    case DF_SPIN:
-        spin(step);
-        break;
-    case DF_BLOCK:
-        block(step);
-        break;
-    case DF_STREAM:
-        stream_again(step);
-        break;
-    case DF_GETTER:
-        getter(step);
-        break;
-    case DF_CALLBACK:
-        callback(step, called, df_value(step, 2));
-        break;
-    case DF_READBACK:
-        df_readback(step);
-        break;
-    case DF_KINDS:
-        break;
-    }
+    static void (*const how[DF_KINDS])(struct df_step *) = {
+        [DF_LAUNCH] = df_launch,
+        [DF_BAD_LAUNCH] = df_launch_bad,
+        [DF_MEMSET] = df_memset,
+        [DF_MEMSET_2D] = df_memset_2d,
+        [DF_COPY_DEVICE] = df_copy_device,
+        [DF_COPY_2D] = df_copy_2d,
+        [DF_COPY_IN] = df_copy_in,
+        [DF_COPY_OUT] = df_copy_out,
+        [DF_UPLOAD_LARGE] = df_upload_large,
+        [DF_REUSE] = df_reuse,
+        [DF_REGISTER] = df_register,
+        [DF_BAD_COPY] = df_copy_bad,
+        [DF_HANDOFF] = df_handoff,
+        [DF_FORK] = df_fork,
+        [DF_RECORD_AGAIN] = df_record_again,
+        [DF_EVENT_AGAIN] = df_event_again,
+        [DF_ELAPSED] = df_elapsed,
+        [DF_VALUE] = df_value_pair,
+        [DF_POOL] = df_pool,
+        [DF_PREFETCH] = df_prefetch,
+        [DF_SYNC] = synchronise,
+        [DF_QUERY] = query,
+        [DF_ATTRIBUTE] = attribute,
+        [DF_MODULE] = module,
+        [DF_BUFFER] = df_buffer,
+        [DF_SPIN] = spin,
+        [DF_BLOCK] = block,
+        [DF_STREAM] = stream_again,
+        [DF_GETTER] = getter,
+        [DF_HOST_SEES] = df_host_sees,
+        [DF_READBACK] = df_readback,
+        [DF_CALLBACK] = call_back,
+    };
+    if (step->action->kind >= DF_KINDS)
+        return;
+    atomic_fetch_add(&step->run->kinds[step->action->kind], 1);
+    how[step->action->kind](step);
 }

@@ -64,6 +64,7 @@ Trace read_trace(const std::string &dir, uint64_t seed, const std::map<uint64_t,
     t.said = ag_test::read_file(base + ".out");
     t.expected = ag_test::read_file(base + ".exp");
     t.log = ag_test::read_simlog(base + ".log");
+    t.ends = read_ends(ag_test::read_file(base + ".log"));
     return t;
 }
 
@@ -146,7 +147,17 @@ std::string Summary::text() const
              launches ? 100.0 * static_cast<double>(in_graphs) / static_cast<double>(launches)
                       : 0.0,
              share(with_faults), failures.size(), broken.size(), seconds);
-    out << line;
+    out << line << "operations (in graphs):";
+    for (const auto &[name, n] : names) {
+        snprintf(line, sizeof line, "  %s %zu (%.1f%%)", name.c_str(), n.first,
+                 n.first ? 100.0 * static_cast<double>(n.second) / static_cast<double>(n.first)
+                         : 0.0);
+        out << line;
+    }
+    out << "\nactions:";
+    for (size_t k = 0; k < kinds.size(); k++)
+        out << "  " << df_kind_name(static_cast<int>(k)) << " " << kinds[k];
+    out << "\n";
     return out.str();
 }
 
@@ -176,6 +187,13 @@ Summary run_seeds(const Setup &setup, uint64_t first, uint64_t last)
                 sum.in_graphs += v.in_graphs;
                 sum.replayed += v.replayed;
                 sum.diverged += v.diverged;
+                for (const auto &[name, n] : v.names) {
+                    sum.names[name].first += n.first;
+                    sum.names[name].second += n.second;
+                }
+                sum.kinds.resize(std::max(sum.kinds.size(), v.kinds.size()));
+                for (size_t k = 0; k < v.kinds.size(); k++)
+                    sum.kinds[k] += v.kinds[k];
                 sum.with_faults += setting.fault != DF_NO_FAULT;
                 if (!v.why.empty())
                     sum.failures.push_back({from + i, v.why});

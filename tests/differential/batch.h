@@ -37,6 +37,8 @@ struct Summary {
     uint64_t launches = 0, in_graphs = 0;
     uint64_t replayed = 0, diverged = 0; // programs
     uint64_t with_faults = 0;
+    std::map<std::string, std::pair<size_t, size_t>> names; // operations, and those in graphs
+    std::vector<uint64_t> kinds;                            // actions, by df_kind
     std::vector<Failure> failures;
     std::vector<std::string> broken; // reference runs that are wrong by themselves
     double seconds = 0;

@@ -1,12 +1,15 @@
 /* tests/differential/judge.cc - did the device do what the program asked, and did the program see the same?
- * Called by  batch.cc                    Calls  tests/support/simlog.h
+ * Called by  batch.cc                    Calls  precede.h, tests/support/simlog.h
  * Threads    none
  * Promise    see judge.h
  * Start at   judge() */
 #include "tests/differential/judge.h"
 
+#include "tests/differential/precede.h"
+
 #include <algorithm>
-#include <map>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -18,71 +21,20 @@ namespace
 
 using ag_test::Executed;
 
-struct Accepted {
-    uint64_t before = 0, after = 0;
-    int track = 0;
-    std::string where, stream, what; // action.iteration; stream; kernel, shape, argument bytes
-    const Executed *done = nullptr;
-};
-
-struct Loop {
-    int track;
-    uint64_t from, change, to; // of the program's clock; change 0: it never changed
-};
-
-struct Expectation {
-    std::vector<Accepted> accepted;
-    std::vector<Loop> loops;
-    uint64_t ops = 0;
-    int tracks = 0; // highest number seen, plus one
-};
-
-Expectation read_expectation(const std::string &text)
-{
-    Expectation e;
-    std::istringstream in(text);
-    std::string word, line;
-    int track = 0;
-    while (in >> word) {
-        uint64_t n = 0;
-        if (word == "X") {
-            Accepted a;
-            std::string name, grid, block, shared, args;
-            in >> a.before >> a.after >> a.where >> a.stream >> name >> grid >> block >> shared >>
-                args;
-            a.what = name + " " + grid + " " + block + " " + shared + " " + args;
-            a.track = track;
-            e.accepted.push_back(std::move(a));
-        } else if (word == "track") {
-            in >> track;
-            e.tracks = std::max(e.tracks, track + 1);
-        } else if (word == "loop") {
-            in >> n;
-            e.loops.push_back({track, n, 0, UINT64_MAX});
-        } else if (word == "change" && !e.loops.empty()) {
-            in >> n;
-            if (!e.loops.back().change)
-                e.loops.back().change = n + 1;
-        } else if (word == "end" && !e.loops.empty()) {
-            in >> e.loops.back().to;
-        } else if (word == "ops") {
-            in >> n;
-            e.ops += n;
-        } else {
-            std::getline(in, line);
-        }
-    }
-    return e;
-}
-
-std::string describe(const Executed &e)
-{
-    return e.name + " " + e.grid + " " + e.block + " " + e.shared + " " + e.args;
-}
-
 std::string shorten(const std::string &s)
 {
     return s.size() > 160 ? s.substr(0, 160) + "..." : s;
+}
+
+std::string field(const std::string &args, const std::string &name)
+{
+    for (size_t at = 0; at < args.size();) {
+        size_t end = std::min(args.find(',', at), args.size());
+        if (args.compare(at, name.size(), name) == 0)
+            return args.substr(at + name.size(), end - at - name.size());
+        at = end + 1;
+    }
+    return "";
 }
 
 bool is_kernel(const Executed &e)
@@ -90,104 +42,173 @@ bool is_kernel(const Executed &e)
     return e.grid != "-";
 }
 
-// Per stream: executed == accepted in order; `lost` counts accepted ones that are missing when that is allowed.
-std::string match(Expectation *expectation, const ag_test::SimLog &log, bool may_lose, size_t *lost)
+bool is_own(const Executed &e)
 {
-    std::map<std::string, std::vector<const Executed *>> done;
-    std::map<std::string, std::vector<Accepted *>> asked;
-    for (const Executed &e : log.executed)
-        if (is_kernel(e))
-            done[e.stream].push_back(&e);
-    for (Accepted &a : expectation->accepted)
-        asked[a.stream].push_back(&a);
-    *lost = 0;
-    for (auto &[stream, list] : asked) {
-        std::sort(list.begin(), list.end(),
-                  [](const Accepted *a, const Accepted *b) { return a->before < b->before; });
-        auto &ran = done[stream];
-        size_t at = 0;
-        for (Accepted *a : list) {
-            if (at < ran.size() && describe(*ran[at]) == a->what) {
-                a->done = ran[at++];
-            } else if (may_lose) {
-                ++*lost;
-            } else {
-                std::string got =
-                    at < ran.size() ? describe(*ran[at]) + " (" + ran[at]->how + ")" : "nothing";
-                return "stream " + stream + ", launch " + a->where + ": asked for " +
-                       shorten(a->what) + ", ran " + shorten(got);
+    return is_kernel(e) && e.name.compare(0, 3, "ag_") == 0;
+}
+
+// What no X line stands for: records and waits are judged by the order they make, empty ones do nothing.
+bool is_silent(const Executed &e)
+{
+    return e.name == "eventRecord" || e.name == "waitEvent" || e.name == "empty";
+}
+
+// Of a memset the bytes: rows, and what is in them, whatever its elements.
+std::string describe_memset(const Executed &e)
+{
+    const std::string n = field(e.args, "n=");
+    unsigned long long width = 0, height = 0;
+    sscanf(n.c_str(), "%llux%llu", &width, &height);
+    const unsigned long long element = strtoull(e.name.c_str() + 7, nullptr, 10) / 8;
+    return "memset - - - dst=" + field(e.args, "dst=") + ",n=" + std::to_string(width * element) +
+           "x" + std::to_string(height) + ",pitch=" + field(e.args, "pitch=") +
+           ",h=" + field(e.args, "h=");
+}
+
+// In the words of an X line.
+std::string describe(const Executed &e)
+{
+    if (e.name.compare(0, 7, "memsetD") == 0)
+        return describe_memset(e);
+    std::string name = e.name;
+    if (name.compare(0, 6, "memcpy") == 0)
+        name = "memcpy";
+    else if (name == "callback")
+        name = "hostFunc";
+    return name + " " + e.grid + " " + e.block + " " + e.shared + " " + e.args;
+}
+
+// Equal, but for fields of the expectation that are `*`.
+bool is_what(const std::string &expected, const std::string &got)
+{
+    if (expected == got)
+        return true;
+    size_t a = 0, b = 0;
+    while (a < expected.size() && b < got.size()) {
+        if (expected[a] == '*') {
+            a++;
+            b = std::min(got.find(',', b), got.size());
+        } else if (expected[a++] != got[b++]) {
+            return false;
+        }
+    }
+    return a == expected.size() && b == got.size();
+}
+
+// A kernel of the shim's own in the place of a memset or a copy, for the same destination.
+bool is_in_place_of(const Accepted &a, const Executed &e)
+{
+    if (!is_own(e) ||
+        (a.what.compare(0, 7, "memset ") != 0 && a.what.compare(0, 7, "memcpy ") != 0))
+        return false;
+    const std::string dst = field(a.what.substr(a.what.rfind(' ') + 1), "dst=");
+    if (dst == "*" || e.args.size() < 16)
+        return dst == "*";
+    std::string address;
+    for (size_t i = 16; i > 0; i -= 2)
+        address += e.args.substr(i - 2, 2);
+    return strtoull(dst.c_str(), nullptr, 16) == strtoull(address.c_str(), nullptr, 16);
+}
+
+bool is_done_by(const Accepted &a, const Executed &e)
+{
+    return is_what(a.what, describe(e)) || is_in_place_of(a, e);
+}
+
+// The calls of one thread on one stream, in their order.
+struct Queue {
+    std::vector<Accepted *> calls;
+    size_t next = 0;
+};
+
+struct Match {
+    std::map<std::pair<std::string, int>, Queue> queues; // by stream and track
+    std::map<std::string, std::string> contexts;         // of the streams, as the log names them
+    bool may_lose;
+    size_t lost = 0;
+
+    // Finds the call that this is the execution of; with losses, one behind others that are missing then.
+    bool take(const Executed &e, bool own_stream, bool skip)
+    {
+        for (auto &[key, q] : queues) {
+            if (own_stream != (key.first == e.stream) ||
+                (!own_stream && contexts.count(key.first) && contexts[key.first] != e.ctx))
+                continue;
+            for (size_t i = q.next; i < q.calls.size(); i++) {
+                if (is_done_by(*q.calls[i], e)) {
+                    lost += i - q.next;
+                    q.calls[i]->done = &e;
+                    q.next = i + 1;
+                    return true;
+                }
+                if (!skip)
+                    break;
             }
         }
-        if (at < ran.size())
-            return "stream " + stream + ": ran " + shorten(describe(*ran[at])) + " (" +
-                   ran[at]->how + "), which nobody asked for or not there";
-        done.erase(stream);
+        return false;
     }
-    for (auto &[stream, ran] : done)
-        if (!ran.empty())
-            return "stream " + stream + ": ran " + shorten(describe(*ran[0])) +
-                   ", which nobody asked for";
-    return "";
-}
 
-// A call that had returned before another was entered reached the driver before it, whatever thread and stream.
-std::string check_order(const Expectation &expectation)
+    const Accepted *expected_on(const std::string &stream) const
+    {
+        for (const auto &[key, q] : queues)
+            if (key.first == stream && q.next < q.calls.size())
+                return q.calls[q.next];
+        return nullptr;
+    }
+};
+
+// Everything that ran was asked for and stands where it may stand; everything that was asked for ran, each once.
+// `lost` counts accepted ones that are missing when that is allowed.
+std::string match(Expectation *expectation, const ag_test::SimLog &log, bool may_lose, size_t *lost)
 {
-    std::map<std::string, std::vector<const Accepted *>> by_context;
-    for (const Accepted &a : expectation.accepted)
-        if (a.done)
-            by_context[a.done->ctx].push_back(&a);
-    for (auto &[ctx, list] : by_context) {
-        std::sort(list.begin(), list.end(), [](const Accepted *a, const Accepted *b) {
-            return std::make_pair(a->done->sub, a->done->seq) <
-                   std::make_pair(b->done->sub, b->done->seq);
+    Match m{{}, {}, may_lose, 0};
+    for (Accepted &a : expectation->accepted)
+        m.queues[{a.stream, a.track}].calls.push_back(&a);
+    for (auto &[key, q] : m.queues)
+        std::stable_sort(q.calls.begin(), q.calls.end(), [](const Accepted *a, const Accepted *b) {
+            return a->before < b->before;
         });
-        const Accepted *latest = nullptr;
-        for (const Accepted *a : list) {
-            if (latest && latest->before > a->after)
-                return "launch " + latest->where + " reached the driver before launch " + a->where +
-                       ", which was called earlier";
-            if (!latest || a->before > latest->before)
-                latest = a;
-        }
+    for (const Executed &e : log.executed)
+        if (!e.in_graph)
+            m.contexts[e.stream] = e.ctx;
+    for (const Executed &e : log.executed) {
+        if (is_silent(e))
+            continue;
+        if (m.take(e, true, false) || (e.in_graph && m.take(e, false, false)) ||
+            (may_lose && m.take(e, true, true)) ||
+            (may_lose && e.in_graph && m.take(e, false, true)))
+            continue;
+        const Accepted *a = m.expected_on(e.stream);
+        return "stream " + e.stream + (a ? ", operation " + a->where : "") + ": asked for " +
+               (a ? shorten(a->what) : "nothing") + ", ran " + shorten(describe(e)) + " (" + e.how +
+               ")";
+    }
+    *lost = m.lost;
+    for (auto &[key, q] : m.queues) {
+        if (!may_lose && q.next < q.calls.size())
+            return "stream " + key.first + ", operation " + q.calls[q.next]->where +
+                   ": asked for " + shorten(q.calls[q.next]->what) + ", ran nothing";
+        *lost += q.calls.size() - q.next;
     }
     return "";
 }
 
-// What was in force for each launch, beyond what the program knows: attributes, priority.
+// What was in force for each launch, beyond what the program knows: attributes, priority; and of what moved from
+// the device, the bytes.
 std::string compare_states(const Expectation &native, const Expectation &shim)
 {
     if (native.accepted.size() != shim.accepted.size())
-        return "another number of launches was accepted";
+        return "another number of operations was accepted";
     for (size_t i = 0; i < native.accepted.size(); i++) {
         const Accepted &n = native.accepted[i], &s = shim.accepted[i];
-        if (n.done && s.done && n.done->state != s.done->state)
+        if (!n.done || !s.done || is_own(*s.done))
+            continue;
+        if (n.done->state != s.done->state)
             return "launch " + s.where + " (" + s.done->how + "): native ran with " +
                    n.done->state + ", shim with " + s.done->state;
-    }
-    return "";
-}
-
-// Copies, fills, event records and host functions too stand where they stood in their stream.
-std::string compare_streams(const ag_test::SimLog &native, const ag_test::SimLog &shim)
-{
-    std::map<std::string, std::vector<std::string>> lists[2];
-    const ag_test::SimLog *logs[2] = {&native, &shim};
-    for (int i = 0; i < 2; i++)
-        for (const Executed &e : logs[i]->executed) {
-            size_t size = is_kernel(e) ? std::string::npos : e.args.find("n=");
-            lists[i][e.stream].push_back(
-                e.name + (size == std::string::npos ? "" : " " + e.args.substr(size)));
-        }
-    for (auto &[stream, list] : lists[0]) {
-        const auto &other = lists[1][stream];
-        for (size_t i = 0; i < std::max(list.size(), other.size()); i++) {
-            std::string n = i < list.size() ? list[i] : "nothing";
-            std::string s = i < other.size() ? other[i] : "nothing";
-            if (n != s)
-                return "stream " + stream + ", operation " + std::to_string(i) + ": native ran " +
-                       n + ", shim ran " + s;
-        }
+        if (!is_kernel(*n.done) && field(n.done->args, "h=") != field(s.done->args, "h="))
+            return "operation " + s.where + " (" + s.done->how + "): native moved " + n.done->args +
+                   ", shim " + s.done->args;
     }
     return "";
 }
@@ -195,9 +216,17 @@ std::string compare_streams(const ag_test::SimLog &native, const ag_test::SimLog
 void measure(const Expectation &expectation, Verdict *v)
 {
     v->ops = expectation.ops;
-    v->launches = expectation.accepted.size();
+    v->kinds = expectation.kinds;
     for (const Accepted &a : expectation.accepted) {
+        const bool launch = a.what.find(" - - - ") == std::string::npos;
+        auto &[accepted, in_graphs] =
+            v->names[launch ? "kernel" : a.what.substr(0, a.what.find(' '))];
+        accepted++;
+        v->launches += launch;
         if (!a.done || !a.done->in_graph)
+            continue;
+        in_graphs++;
+        if (!launch)
             continue;
         v->in_graphs++;
         for (const Loop &l : expectation.loops)
@@ -253,9 +282,10 @@ std::string check_told(const Trace &shim, size_t lost)
                       [](const ag_test::Called &c) { return planted(c.status); }));
     size_t told = count_planted(shim.said);
     if (lost > fired)
-        return std::to_string(lost) + " launches lost, " + std::to_string(fired) + " were refused";
+        return std::to_string(lost) + " operations lost, " + std::to_string(fired) +
+               " were refused";
     if (told + (lost ? lost - 1 : 0) < fired)
-        return std::to_string(fired) + " launches refused, " + std::to_string(lost) +
+        return std::to_string(fired) + " operations refused, " + std::to_string(lost) +
                " of them later, and the program was told of " + std::to_string(told);
     if (told > fired)
         return std::to_string(fired) + " launches refused, the program was told of " +
@@ -297,6 +327,23 @@ std::string check_sticky(const std::string &said)
 
 } // namespace
 
+std::map<uint64_t, uint64_t> read_ends(const std::string &text)
+{
+    std::map<uint64_t, uint64_t> ends;
+    std::istringstream in(text);
+    std::string line;
+    uint64_t latest = 0;
+    while (std::getline(in, line)) {
+        if (line.compare(0, 4, "# D ") == 0)
+            ends[strtoull(line.c_str() + 4, nullptr, 10)] = latest;
+        else if (line.compare(0, 4, "# G ") == 0)
+            latest = strtoull(line.c_str() + 4, nullptr, 10);
+        else if (line.size() > 2 && (line[0] == 'E' || line[0] == 'C'))
+            latest = strtoull(line.c_str() + 2, nullptr, 10);
+    }
+    return ends;
+}
+
 std::string judge_reference(const Trace &native, Rule rule)
 {
     if (native.status != 0)
@@ -306,7 +353,9 @@ std::string judge_reference(const Trace &native, Rule rule)
     size_t lost = 0;
     Expectation e = read_expectation(native.expected);
     std::string why = match(&e, native.log, rule == Rule::sticky, &lost);
-    return why.empty() ? check_order(e) : why;
+    if (why.empty())
+        why = check_submission(e);
+    return why.empty() ? check_precedence(e, native.ends) : why;
 }
 
 Verdict judge(const Trace &native, const Trace &shim, Rule rule)
@@ -321,15 +370,15 @@ Verdict judge(const Trace &native, const Trace &shim, Rule rule)
     v.why = match(&e, shim.log, rule != Rule::strict, &lost);
     measure(e, &v);
     if (v.why.empty())
-        v.why = check_order(e);
+        v.why = check_submission(e);
+    if (v.why.empty())
+        v.why = check_precedence(e, shim.ends);
     if (!v.why.empty())
         return v;
     if (rule == Rule::strict) {
         Expectation reference = read_expectation(native.expected);
         if (match(&reference, native.log, false, &lost).empty())
             v.why = compare_states(reference, e);
-        if (v.why.empty() && e.tracks < 2)
-            v.why = compare_streams(native.log, shim.log);
     }
     if (!v.why.empty())
         return v;

@@ -106,12 +106,129 @@ TEST_F(Judge, SeesAnAttributeThatWasNotInForceAtTheCall)
     EXPECT_NE("", why());
 }
 
-TEST_F(Judge, SeesACopyThatChangedItsPlace)
+namespace
 {
-    ag_test::Executed copy = executed(9, "7", "memcpyDtoD", "dst=0x1,n=4");
-    copy.grid = copy.block = copy.shared = "-";
-    native.log.executed.insert(native.log.executed.begin() + 1, copy);
-    shim.log.executed.push_back(copy);
+
+ag_test::Executed moved(uint64_t seq, const std::string &stream, const std::string &name,
+                        const std::string &args, bool graph = false)
+{
+    ag_test::Executed e = executed(seq, stream, name, args, graph);
+    e.grid = e.block = e.shared = "-";
+    return e;
+}
+
+// A copy and a memset on stream 7, a launch on stream 8 that an event orders behind the copy alone.
+struct JudgeOps : Judge {
+    void SetUp() override
+    {
+        Judge::SetUp();
+        native.expected = "track 0\nS 7 free 0\nS 8 free 0\n"
+                          "X 0 1 1.0 7 memcpy - - - dst=0x10,src=*,n=4x1x1,h=00aa\n"
+                          "R 2 3 2.0 7 e1\n"
+                          "X 4 5 3.0 7 memset - - - dst=0x20,n=8x1,pitch=0,h=00bb\n"
+                          "W 6 7 4.0 8 e1\n"
+                          "X 8 9 5.0 8 step 1,1,1 1,1,1 0 cc\nops 5\n";
+        native.log.executed = {
+            moved(1, "7", "memcpyHtoD", "dst=0x10,src=pageable,n=4x1x1,h=00aa"),
+            moved(3, "7", "memsetD32", "dst=0x20,value=0x1,n=2x1,pitch=0,h=00bb"),
+            executed(4, "8", "step", "cc")};
+        native.ends = {{1, 1}, {3, 3}, {4, 4}};
+        shim = native;
+    }
+};
+
+} // namespace
+
+TEST_F(JudgeOps, FindsNothingWrongWithEqualTraces)
+{
+    EXPECT_EQ("", why());
+    EXPECT_EQ("", judge_reference(native, Rule::strict));
+}
+
+TEST_F(JudgeOps, SeesAStaleSourceByTheBytesThatMoved)
+{
+    shim.log.executed[0].args = "dst=0x10,src=pageable,n=4x1x1,h=00ab";
+    EXPECT_NE("", why());
+}
+
+TEST_F(JudgeOps, AllowsASnapshotOfAPageableSource)
+{
+    shim.log.executed[0].args = "dst=0x10,src=0x7ed000000000,n=4x1x1,h=00aa";
+    EXPECT_EQ("", why());
+    shim.log.executed[0].args = "dst=0x18,src=0x7ed000000000,n=4x1x1,h=00aa";
+    EXPECT_NE("", why()) << "to another place";
+}
+
+TEST_F(JudgeOps, SeesCopiesFromTheDeviceThatMovedOtherBytesThanNatively)
+{
+    for (Trace *t : {&native, &shim})
+        t->expected.replace(t->expected.find("h=00aa"), 6, "h=*");
+    EXPECT_EQ("", why());
+    shim.log.executed[0].args = "dst=0x10,src=pageable,n=4x1x1,h=00ab";
+    EXPECT_NE("", why());
+}
+
+TEST_F(JudgeOps, AllowsAMemsetWithOtherElementsThatWritesTheSameBytes)
+{
+    shim.log.executed[1] = moved(3, "7", "memsetD8", "dst=0x20,value=0x1,n=8x1,pitch=0,h=00bb");
+    EXPECT_EQ("", why());
+    shim.log.executed[1] = moved(3, "7", "memsetD8", "dst=0x20,value=0x1,n=2x1,pitch=0,h=00bb");
+    EXPECT_NE("", why()) << "fewer bytes";
+}
+
+TEST_F(JudgeOps, AllowsAKernelOfTheShimsOwnInThePlaceOfAMemset)
+{
+    shim.log.executed[1] = executed(3, "7", "ag_fill", "2000000000000000ff", true);
+    EXPECT_EQ("", why());
+    shim.log.executed[1] = executed(3, "7", "ag_fill", "2100000000000000ff", true);
+    EXPECT_NE("", why()) << "at another address";
+    shim.log.executed[1] = executed(3, "7", "fill", "2000000000000000ff", true);
+    EXPECT_NE("", why()) << "a kernel of the program's";
+}
+
+TEST_F(JudgeOps, AllowsABranchToRunUnderTheStreamThatItsGraphWasLaunchedIn)
+{
+    shim.log.executed[2].stream = "7";
+    EXPECT_NE("", why()) << "eagerly";
+    shim.log.executed[2].in_graph = true;
+    EXPECT_EQ("", why());
+    shim.log.executed[2].ctx = "2";
+    shim.log.executed[0].in_graph = false; // stream 8's context is known from elsewhere
+    shim.log.executed.insert(shim.log.executed.begin(), moved(0, "8", "empty", "-"));
+    EXPECT_NE("", why()) << "in another context";
+}
+
+TEST_F(JudgeOps, SeesALostWait)
+{
+    shim.ends[1] = 4; // the copy ended after the launch had begun
+    EXPECT_NE("", why());
+    shim.ends = native.ends;
+    shim.ends[3] = 4; // the memset may: the record stands before it
+    EXPECT_EQ("", why());
+}
+
+TEST_F(JudgeOps, SeesLostOrderOfTheLegacyStream)
+{
+    for (Trace *t : {&native, &shim}) {
+        t->expected.replace(t->expected.find("S 7 free"), 8, "S 7 legacy");
+        t->ends[3] = 4;
+    }
+    EXPECT_EQ("", why()) << "stream 8 is non-blocking";
+    for (Trace *t : {&native, &shim})
+        t->expected.replace(t->expected.find("S 8 free"), 8, "S 8 blocking");
+    EXPECT_NE("", why());
+}
+
+TEST_F(JudgeOps, LetsGraphsRegroupStreamsButNotAcrossACallThatDrains)
+{
+    shim.log.executed[1].sub =
+        6; // the memset comes to the driver after the launch, which was called later
+    EXPECT_NE("", why()) << "eagerly";
+    shim.log.executed[1].in_graph = true;
+    EXPECT_EQ("", why());
+    native.expected.insert(native.expected.find("X 8 9"), "B 8 8 9.0\n");
+    native.expected.replace(native.expected.find("X 8 9"), 5, "X 9 10");
+    shim.expected = native.expected;
     EXPECT_NE("", why());
 }
 

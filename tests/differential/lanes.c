@@ -117,9 +117,15 @@ CUresult df_lane_load(struct df_lane *lane, int module, int image)
     return ret ? ret : find_functions(lane, module);
 }
 
-CUresult df_lane_make_stream(struct df_lane *lane, int slot, enum df_stream_kind kind)
+CUresult df_lane_make_event(struct df_lane *lane, int slot)
 {
-    struct df_stream *s = &lane->stream[slot];
+    lane->event_number[slot] = ++lane->events_made;
+    return cuEventCreate(&lane->event[slot], slot % 2 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+}
+
+CUresult df_lane_make_stream(struct df_step *step, int slot, enum df_stream_kind kind)
+{
+    struct df_stream *s = &step->lane->stream[slot];
     CUresult ret = CUDA_SUCCESS;
     s->kind = kind;
     switch (kind) {
@@ -140,6 +146,8 @@ CUresult df_lane_make_stream(struct df_lane *lane, int slot, enum df_stream_kind
     unsigned long long id = 0;
     ret = ret ? ret : cuStreamGetId(s->handle, &id);
     s->id = id;
+    if (!ret)
+        df_expect_stream(step, s);
     return ret;
 }
 
@@ -157,29 +165,84 @@ static CUresult make_context(struct df_run *run, struct df_lane *lane, CUdevice 
     return cuCtxCreate(&lane->ctx, NULL, 0, device);
 }
 
-static CUresult make_streams(struct df_run *run, struct df_lane *lane)
+static CUresult make_streams(struct df_step *step)
 {
+    struct df_run *run = step->run;
+    struct df_lane *lane = step->lane;
     /* Two threads on one legacy stream have no order that the judge could know. */
     bool legacy = lane->index == 0 || run->plan->tracks == 1 || !run->plan->shared_context;
     enum df_stream_kind kind[DF_STREAMS] = {DF_BLOCKING, DF_NON_BLOCKING,
                                             legacy ? DF_LEGACY : DF_NON_BLOCKING, DF_PER_THREAD,
                                             DF_NON_BLOCKING};
-    CUresult ret = CUDA_SUCCESS;
+    unsigned long long id = 0;
+    CUresult ret = cuStreamGetId(NULL, &id);
+    lane->plain = (struct df_stream){.kind = DF_LEGACY, .id = id};
+    df_expect_stream(step, &lane->plain);
     for (int i = 0; i < DF_STREAMS && !ret; i++) {
-        ret = df_lane_make_stream(lane, i, kind[i]);
+        ret = df_lane_make_stream(step, i, kind[i]);
         if (!ret)
             ret = cuMemHostAlloc((void **)&lane->stream[i].out, DF_BYTES, 0);
         if (!ret)
+            ret = cuMemHostAlloc((void **)&lane->stream[i].peek, DF_PEEK, 0);
+        if (!ret) {
             memset(lane->stream[i].out, 0, DF_BYTES);
+            memset(lane->stream[i].peek, 0, DF_PEEK);
+        }
     }
     for (int i = 0; i < DF_EVENTS && !ret; i++)
-        ret = cuEventCreate(&lane->event[i], i % 2 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+        ret = df_lane_make_event(lane, i);
     return ret;
 }
 
-static CUresult make_memory(struct df_lane *lane)
+static CUresult put_word(struct df_step *step, CUdeviceptr at, const uint32_t *words, size_t bytes)
 {
-    uint32_t start[DF_WORDS];
+    uint64_t before = df_enter(step);
+    CUresult ret = cuMemcpyHtoD(at, words, bytes);
+    if (!ret)
+        df_expect_copy(step, &step->lane->plain, before, at, 0,
+                       &(struct df_area){.host_source = words, .width = bytes});
+    return ret;
+}
+
+static CUresult make_buffer(struct df_step *step, int i)
+{
+    static _Thread_local uint32_t start[DF_LARGE / 4];
+    struct df_lane *lane = step->lane;
+    CUdeviceptr *p = i < DF_BUFFERS ? &lane->buffer[i].address : &lane->fixed;
+    size_t bytes = i == DF_LARGE_BUFFER ? DF_LARGE : DF_BYTES;
+    for (uint32_t w = 0; w < bytes / 4; w++)
+        start[w] = w * 7u + lane->index;
+    if (i < DF_BUFFERS)
+        lane->buffer[i].owner = (uint8_t)(i % DF_STREAMS);
+    CUresult ret = i == DF_MANAGED_BUFFER ? cuMemAllocManaged(p, bytes, CU_MEM_ATTACH_GLOBAL)
+                                          : cuMemAlloc(p, bytes);
+    return ret ? ret : put_word(step, *p, start, bytes);
+}
+
+/* Half of the blocks are pinned by the driver, half by registration. */
+static CUresult make_blocks(struct df_lane *lane)
+{
+    CUresult ret = CUDA_SUCCESS;
+    for (int i = 0; i < DF_BLOCKS && !ret; i++) {
+        struct df_block_of_host *b = &lane->block[i];
+        b->malloced = i % 2;
+        b->pinned = true;
+        if (b->malloced) {
+            b->bytes = aligned_alloc(4096, DF_BYTES);
+            ret = b->bytes ? cuMemHostRegister(b->bytes, DF_BYTES, 0) : CUDA_ERROR_OUT_OF_MEMORY;
+        } else {
+            ret = cuMemHostAlloc((void **)&b->bytes, DF_BYTES, 0);
+        }
+        if (!ret)
+            ret = cuEventCreate(&b->event, CU_EVENT_DISABLE_TIMING);
+    }
+    return ret;
+}
+
+static CUresult make_memory(struct df_step *step)
+{
+    static const uint32_t zero[64];
+    struct df_lane *lane = step->lane;
     void *mapped = NULL;
     CUresult ret = cuMemHostAlloc((void **)&lane->pinned, DF_PINNED, 0);
     if (!ret)
@@ -189,59 +252,81 @@ static CUresult make_memory(struct df_lane *lane)
     lane->word = mapped;
     memset(mapped, 0, 4096);
     ret = cuMemHostGetDevicePointer(&lane->word_device, mapped, 0);
-    for (uint32_t i = 0; i < DF_WORDS; i++)
-        start[i] = i * 7u + lane->index;
-    for (int i = 0; i <= DF_BUFFERS && !ret; i++) {
-        CUdeviceptr *p = i < DF_BUFFERS ? &lane->buffer[i].address : &lane->fixed;
-        ret = cuMemAlloc(p, DF_BYTES);
-        if (!ret)
-            ret = cuMemcpyHtoD(*p, start, DF_BYTES);
-        if (i < DF_BUFFERS)
-            lane->buffer[i].owner = (uint8_t)(i % DF_STREAMS);
-    }
+    for (int i = 0; i <= DF_BUFFERS && !ret; i++)
+        ret = make_buffer(step, i);
+    if (!ret)
+        ret = cuMemAlloc(&lane->values, sizeof zero);
+    if (!ret)
+        ret = put_word(step, lane->values, zero, sizeof zero);
+    if (!ret)
+        ret = make_blocks(lane);
     return ret ? ret : cuCtxSynchronize();
 }
 
 CUresult df_lane_open(struct df_run *run, uint32_t index, CUdevice device)
 {
     struct df_lane *lane = &run->lane[index];
+    struct df_step step = {.run = run, .lane = lane};
     memset(lane, 0, sizeof *lane);
     lane->index = index;
     lane->home = index % run->plan->threads;
     CUresult ret = make_context(run, lane, device);
     if (!ret)
-        ret = make_streams(run, lane);
+        ret = make_streams(&step);
     if (!ret)
-        ret = make_memory(lane);
+        ret = make_memory(&step);
     static const int first_image[DF_MODULES] = {1, 4, 2, 0};
     for (int m = 0; m < DF_MODULES && !ret; m++)
         ret = df_lane_load(lane, m, first_image[m]);
     return ret;
 }
 
-static void show_memory(struct df_run *run, struct df_lane *lane)
+static void show_memory(struct df_step *step)
 {
-    static _Thread_local unsigned char bytes[DF_BYTES];
-    struct df_text *said = &run->said[run->plan->tracks > 1 ? lane->index : 0];
+    static _Thread_local unsigned char bytes[DF_LARGE];
+    struct df_lane *lane = step->lane;
+    struct df_text *said = &step->run->said[step->track];
     CUresult ret = cuCtxSynchronize();
     df_text_add(said, "lane %u end %d", lane->index, ret);
     for (int i = 0; i < DF_BUFFERS; i++) {
-        memset(bytes, 0, sizeof bytes);
-        ret = cuMemcpyDtoH(bytes, lane->buffer[i].address, DF_BYTES);
-        df_text_add(said, " %d:%08x", ret, df_digest(bytes, DF_BYTES));
+        size_t n = i == DF_LARGE_BUFFER ? DF_LARGE : DF_BYTES;
+        memset(bytes, 0, n);
+        uint64_t before = df_enter(step);
+        ret = cuMemcpyDtoH(bytes, lane->buffer[i].address, n);
+        if (!ret)
+            df_expect_copy(step, &lane->plain, before, 0, lane->buffer[i].address,
+                           &(struct df_area){.width = n});
+        df_text_add(said, " %d:%08x", ret, df_digest(bytes, n));
     }
     for (int i = 0; i < DF_STREAMS; i++)
         df_text_add(said, " %llx", (unsigned long long)atomic_load(&lane->stream[i].called));
     df_text_add(said, " word:%u\n", lane->word ? lane->word[0] : 0);
 }
 
+/* Host memory of the program's own: the driver must not know it any more. */
+static void free_blocks(struct df_lane *lane)
+{
+    for (int i = 0; i < DF_BLOCKS; i++) {
+        struct df_block_of_host *b = &lane->block[i];
+        if (!b->malloced)
+            continue;
+        if (b->pinned && b->bytes)
+            cuMemHostUnregister(b->bytes);
+        free(b->bytes);
+        b->bytes = NULL;
+    }
+}
+
 /* The context goes last and takes with it what is left; half of the lanes leave that to it. */
 void df_lane_close(struct df_run *run, uint32_t index, CUdevice device)
 {
     struct df_lane *lane = &run->lane[index];
+    struct df_step step = {
+        .run = run, .lane = lane, .track = run->plan->tracks > 1 ? lane->index : 0};
     if (cuCtxSetCurrent(lane->ctx))
         return;
-    show_memory(run, lane);
+    show_memory(&step);
+    free_blocks(lane);
     if (run->plan->seed >> index & 1 || (run->plan->shared_context && run->plan->lanes > 1)) {
         for (int m = 0; m < DF_MODULES; m++)
             cuModuleUnload(lane->module[m].handle);

@@ -186,8 +186,8 @@ static CUresult call(const struct df_step *step, CUfunction f, CUstream stream,
 }
 
 /* In: the clock before and after the call, the stream, and everything the device must be given. */
-static void expect(struct df_step *step, const struct df_stream *stream, const char *name,
-                   const struct shape *s, const struct packed *p, uint64_t before)
+static void expect_launch(struct df_step *step, const struct df_stream *stream, const char *name,
+                          const struct shape *s, const struct packed *p, uint64_t before)
 {
     struct df_text *text = &step->run->expected[step->track];
     uint64_t after = atomic_fetch_add(&step->run->clock, 1);
@@ -203,12 +203,12 @@ static CUresult issue(struct df_step *step, struct df_stream *stream, const stru
                       const struct shape *s, const struct packed *p, uint32_t form)
 {
     static _Thread_local struct packed mine;
-    uint64_t before = atomic_fetch_add(&step->run->clock, 1);
+    uint64_t before = df_enter(step);
     lend(&mine, p);
     CUresult ret = call(step, f->handle, stream->handle, s, &mine, form);
     spoil(&mine);
     if (df_say(step, f->kernel->name, ret) == CUDA_SUCCESS)
-        expect(step, stream, f->kernel->name, s, p, before);
+        expect_launch(step, stream, f->kernel->name, s, p, before);
     return ret;
 }
 

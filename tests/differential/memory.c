@@ -1,5 +1,5 @@
 /* tests/differential/memory.c - copies, fills, buffers of a random program.
- * Called by  acts.c                      Calls  the driver API
+ * Called by  acts.c                      Calls  the driver API, expect.c
  * Threads    see state.h
  * Promise    only the stream that owns a buffer touches it; host memory is read and written by the rules of CUDA
  * Start at   df_readback() */
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static CUdeviceptr owned_address(struct df_step *step, int pick, struct df_stream **out_stream)
+CUdeviceptr df_owned_address(struct df_step *step, int pick, struct df_stream **out_stream)
 {
     int slot;
     *out_stream = df_stream_of(step, &slot);
@@ -15,129 +15,182 @@ static CUdeviceptr owned_address(struct df_step *step, int pick, struct df_strea
     return buffer < 0 ? 0 : step->lane->buffer[buffer].address;
 }
 
-/* The legacy stream, in which synchronous calls run, waits for this stream by itself. */
-static bool ordered(const struct df_stream *stream)
+bool df_ordered(const struct df_stream *stream)
 {
     return stream->kind == DF_BLOCKING || stream->kind == DF_LEGACY;
 }
 
-static size_t some_bytes(const struct df_step *step)
+size_t df_some_bytes(const struct df_step *step, size_t *out_at)
 {
-    return 4u * (1u + df_value(step, 3) % DF_WORDS);
+    uint32_t v = df_value(step, 3);
+    size_t at = step->action->form & 1 ? 4u * (v >> 20 & 63u) : 0;
+    *out_at = at;
+    return 4u * (1u + v % (DF_WORDS - 64u));
 }
 
-static void count(struct df_step *step, CUresult ret)
+static CUresult wait_for(struct df_step *step, const struct df_stream *stream)
 {
-    if (!ret)
-        atomic_fetch_add(&step->run->ops, 1);
+    uint64_t before = df_enter(step);
+    return df_say_drained(step, "wait", before,
+                          stream ? cuStreamSynchronize(stream->handle) : cuCtxSynchronize());
 }
 
 void df_memset(struct df_step *step)
 {
     struct df_stream *stream;
-    CUdeviceptr p = owned_address(step, 1, &stream);
+    const struct df_stream *in;
+    CUdeviceptr p = df_owned_address(step, 1, &stream);
     uint32_t v = df_value(step, 2);
-    size_t n = some_bytes(step);
+    size_t at, n = df_some_bytes(step, &at);
+    unsigned element = 4;
     CUresult ret;
     if (!p)
         return;
-    switch (step->action->pick[0] % 5u) {
-    case 0:
+    p += at;
+    in = stream;
+    uint32_t way = step->action->pick[0] % 5u;
+    if (way == 2 && df_ordered(stream))
+        df_open_gates(step);
+    uint64_t before = df_enter(step);
+    if (way == 0) {
+        element = 1;
         ret = cuMemsetD8Async(p, (unsigned char)v, n, stream->handle);
-        break;
-    case 1:
+    } else if (way == 1) {
+        element = 2;
         ret = cuMemsetD16Async(p, (unsigned short)v, n / 2, stream->handle);
-        break;
-    case 2:
-        if (ordered(stream)) {
-            df_open_gates(step);
-            ret = cuMemsetD32(p, v, n / 4);
-            break;
-        }
-        /* fall through */
-    default:
+    } else if (way == 2 && df_ordered(stream)) {
+        in = &step->lane->plain;
+        ret = cuMemsetD32(p, v, n / 4);
+    } else {
         ret = cuMemsetD32Async(p, v, n / 4, stream->handle);
-        break;
     }
-    count(step, df_say(step, "memset", ret));
+    if (!df_say(step, "memset", ret))
+        df_expect_memset(step, in, before, p, v, element, n / element, 1, 0);
 }
 
 void df_copy_device(struct df_step *step)
 {
     struct df_stream *stream;
-    CUdeviceptr from = owned_address(step, 0, &stream), to = owned_address(step, 1, &stream);
+    const struct df_stream *in;
+    CUdeviceptr from = df_owned_address(step, 0, &stream), to = df_owned_address(step, 1, &stream);
+    size_t at, n = df_some_bytes(step, &at);
     if (!to)
         return;
     if (from == to)
         from = step->lane->fixed;
-    count(step,
-          df_say(step, "copy", cuMemcpyDtoDAsync(to, from, some_bytes(step), stream->handle)));
+    to += at;
+    in = stream;
+    uint32_t way = step->action->pick[2] % 8u;
+    CUresult ret;
+    if (way == 0 && df_ordered(stream))
+        df_open_gates(step);
+    uint64_t before = df_enter(step);
+    if (way == 0 && df_ordered(stream)) {
+        in = &step->lane->plain;
+        ret = cuMemcpyDtoD(to, from, n);
+    } else if (way == 1) {
+        ret = cuMemcpyAsync(to, from, n, stream->handle);
+    } else {
+        ret = cuMemcpyDtoDAsync(to, from, n, stream->handle);
+    }
+    if (!df_say(step, "copy", ret))
+        df_expect_copy(step, in, before, to, from, &(struct df_area){.width = n});
 }
 
-static void fill(unsigned char *bytes, size_t n, uint32_t value)
+void df_fill(unsigned char *bytes, size_t n, uint32_t value)
 {
     for (size_t i = 0; i < n; i++)
         bytes[i] = (unsigned char)(value + i * 13u);
 }
 
-/* Pinned memory that no earlier upload still reads. */
-static unsigned char *fresh_pinned(struct df_step *step, size_t n)
+unsigned char *df_fresh_pinned(struct df_step *step, size_t n)
 {
     struct df_lane *lane = step->lane;
     if (lane->pinned_used + n > DF_PINNED) {
         df_open_gates(step);
-        df_say(step, "wrap", cuCtxSynchronize());
+        wait_for(step, NULL);
         lane->pinned_used = 0;
     }
     lane->pinned_used += n;
     return lane->pinned + lane->pinned_used - n;
 }
 
+static void upload_now(struct df_step *step, struct df_stream *stream, CUdeviceptr p,
+                       unsigned char *source, size_t n)
+{
+    if (!df_ordered(stream))
+        wait_for(step, stream);
+    uint64_t before = df_enter(step);
+    CUresult ret = cuMemcpyHtoD(p, source, n);
+    if (!df_say(step, "upload", ret))
+        df_expect_copy(step, &step->lane->plain, before, p, 0,
+                       &(struct df_area){.host_source = source, .width = n});
+    if (!df_ordered(stream))
+        wait_for(step, NULL);
+}
+
+/* Both ends are the host's: the bytes are there when the call returns. */
+static void copy_within_host(struct df_step *step, struct df_stream *stream, uint32_t v, size_t n)
+{
+    unsigned char bytes[DF_BYTES];
+    unsigned char *source = df_fresh_pinned(step, n);
+    df_fill(source, n, v);
+    memset(bytes, 0, sizeof bytes);
+    uint64_t before = df_enter(step);
+    CUresult ret = cuMemcpyAsync((CUdeviceptr)bytes, (CUdeviceptr)source, n, stream->handle);
+    if (!df_say(step, "host copy", ret))
+        df_expect_copy(step, stream, before, 0, (uintptr_t)source,
+                       &(struct df_area){.host_source = source, .width = n});
+    df_text_add(&step->run->said[step->track], "%u.%u copied %08x\n", step->action->id,
+                step->iteration, df_digest(bytes, n));
+}
+
 void df_copy_in(struct df_step *step)
 {
     unsigned char pageable[DF_BYTES];
     struct df_stream *stream;
-    CUdeviceptr p = owned_address(step, 1, &stream);
-    uint32_t v = df_value(step, 2);
-    size_t n = some_bytes(step);
+    CUdeviceptr p = df_owned_address(step, 1, &stream);
+    uint32_t v = df_value(step, 2), way = step->action->pick[0] % 9u;
+    size_t at, n = df_some_bytes(step, &at);
     unsigned char *source = pageable;
-    CUresult ret;
     if (!p)
         return;
-    switch (step->action->pick[0] % 4u) {
-    case 0:
+    p += at;
+    if (way <= 3 || way == 8)
         df_open_gates(step);
-        if (!ordered(stream))
-            df_say(step, "wait", cuStreamSynchronize(stream->handle));
-        fill(pageable, n, v);
-        ret = cuMemcpyHtoD(p, pageable, n);
-        if (!ordered(stream))
-            df_say(step, "wait", cuCtxSynchronize());
-        break;
-    case 1:
-        df_open_gates(step);
-        fill(pageable, n, v);
-        ret = cuMemcpyHtoDAsync(p, pageable, n, stream->handle);
-        break;
-    default:
-        source = fresh_pinned(step, n);
-        fill(source, n, v);
-        ret = cuMemcpyHtoDAsync(p, source, n, stream->handle);
-        break;
+    if (way == 8) {
+        copy_within_host(step, stream, v, n);
+        return;
+    }
+    if (way > 3)
+        source = df_fresh_pinned(step, n);
+    df_fill(source, n, v);
+    struct df_area area = {.host_source = source, .width = n};
+    if (way <= 1) {
+        upload_now(step, stream, p, source, n);
+    } else {
+        uint64_t before = df_enter(step);
+        CUresult ret = way == 7 ? cuMemcpyAsync(p, (CUdeviceptr)source, n, stream->handle)
+                                : cuMemcpyHtoDAsync(p, source, n, stream->handle);
+        if (!df_say(step, "upload", ret))
+            df_expect_copy(step, stream, before, p, way > 3 ? (uintptr_t)source : 0, &area);
     }
     memset(pageable, 0x5a, sizeof pageable);
-    count(step, df_say(step, "upload", ret));
 }
 
 void df_copy_out(struct df_step *step)
 {
     struct df_stream *stream;
-    CUdeviceptr p = owned_address(step, 1, &stream);
+    CUdeviceptr p = df_owned_address(step, 1, &stream);
+    size_t at, n = df_some_bytes(step, &at);
     if (!p)
         return;
-    CUresult ret = cuMemcpyDtoHAsync(stream->out, p, some_bytes(step), stream->handle);
+    uint64_t before = df_enter(step);
+    CUresult ret = cuMemcpyDtoHAsync(stream->out, p + at, n, stream->handle);
     stream->out_pending = true;
-    count(step, df_say(step, "download", ret));
+    if (!df_say(step, "download", ret))
+        df_expect_copy(step, stream, before, (uintptr_t)stream->out, p + at,
+                       &(struct df_area){.width = n});
 }
 
 void df_show(struct df_step *step, struct df_stream *stream)
@@ -159,56 +212,78 @@ void df_buffer(struct df_step *step)
     int buffer = df_owned(lane, slot, df_value(step, 1));
     if (buffer < 0)
         return;
+    CUdeviceptr *p = &lane->buffer[buffer].address;
+    size_t bytes = buffer == DF_LARGE_BUFFER ? DF_LARGE : DF_BYTES;
     df_open_gates(step);
-    df_say(step, "free", cuMemFree(lane->buffer[buffer].address));
-    df_say(step, "alloc", cuMemAlloc(&lane->buffer[buffer].address, DF_BYTES));
-    df_say(step, "clear",
-           cuMemsetD32Async(lane->buffer[buffer].address, step->action->pick[2], DF_WORDS,
-                            stream->handle));
+    uint64_t before = df_enter(step);
+    df_say_drained(step, "free", before, cuMemFree(*p));
+    df_say(step, "alloc",
+           buffer == DF_MANAGED_BUFFER ? cuMemAllocManaged(p, bytes, CU_MEM_ATTACH_GLOBAL)
+                                       : cuMemAlloc(p, bytes));
+    before = df_enter(step);
+    CUresult ret = cuMemsetD32Async(*p, step->action->pick[2], bytes / 4, stream->handle);
+    if (!df_say(step, "clear", ret))
+        df_expect_memset(step, stream, before, *p, step->action->pick[2], 4, bytes / 4, 1, 0);
+}
+
+/* Asks for all of the buffer and waits, in one of several ways; what came is in `bytes`. */
+static CUresult read_async(struct df_step *step, struct df_stream *stream, CUdeviceptr p,
+                           unsigned char *bytes, uint32_t way, CUresult *out_wait)
+{
+    const bool pinned = way == 3;
+    unsigned char *to = pinned ? stream->out : bytes;
+    int event = (int)(step->action->pick[3] % DF_EVENTS);
+    uint64_t before = df_enter(step);
+    CUresult ret = cuMemcpyDtoHAsync(to, p, DF_BYTES, stream->handle), record = CUDA_SUCCESS;
+    if (!ret)
+        df_expect_copy(step, stream, before, pinned ? (uintptr_t)to : 0, p,
+                       &(struct df_area){.width = DF_BYTES});
+    if (pinned && !df_record(step, stream, event))
+        record = CUDA_ERROR_UNKNOWN; /* which one was said */
+    before = df_enter(step);
+    *out_wait =
+        pinned ? cuEventSynchronize(step->lane->event[event]) : cuStreamSynchronize(stream->handle);
+    df_expect_drain(step, before);
+    *out_wait = record ? record : *out_wait;
+    if (pinned)
+        memcpy(bytes, to, DF_BYTES);
+    return ret;
+}
+
+static CUresult read_now(struct df_step *step, struct df_stream *stream, CUdeviceptr p,
+                         unsigned char *bytes, uint32_t way, CUresult *out_wait)
+{
+    uint64_t before = df_enter(step);
+    if (way == 4)
+        *out_wait = cuCtxSynchronize();
+    else if (way == 5) /* nothing but looking whether the stream is done */
+        while ((*out_wait = cuStreamQuery(stream->handle)) == CUDA_ERROR_NOT_READY)
+            ;
+    else if (!df_ordered(stream) || way == 1)
+        *out_wait = cuStreamSynchronize(stream->handle);
+    if (way != 0 || !df_ordered(stream)) /* one of them was called */
+        df_expect_drain(step, before);
+    before = df_enter(step);
+    CUresult ret = cuMemcpyDtoH(bytes, p, DF_BYTES);
+    if (!ret)
+        df_expect_copy(step, &step->lane->plain, before, 0, p,
+                       &(struct df_area){.width = DF_BYTES});
+    return ret;
 }
 
 void df_readback(struct df_step *step)
 {
     unsigned char bytes[DF_BYTES];
-    struct df_lane *lane = step->lane;
     struct df_stream *stream;
-    CUdeviceptr p = owned_address(step, 1, &stream);
+    CUdeviceptr p = df_owned_address(step, 1, &stream);
     CUresult wait = CUDA_SUCCESS, ret;
     if (!p)
         return;
     memset(bytes, 0, sizeof bytes);
     df_open_gates(step);
     uint32_t way = step->action->pick[0] % 6u;
-    switch (way) {
-    case 0:
-    case 1:
-        if (!ordered(stream) || way == 1)
-            wait = cuStreamSynchronize(stream->handle);
-        ret = cuMemcpyDtoH(bytes, p, DF_BYTES);
-        break;
-    case 2:
-        ret = cuMemcpyDtoHAsync(bytes, p, DF_BYTES, stream->handle);
-        wait = cuStreamSynchronize(stream->handle);
-        break;
-    case 3: {
-        CUevent event = lane->event[step->action->pick[3] % DF_EVENTS];
-        ret = cuMemcpyDtoHAsync(stream->out, p, DF_BYTES, stream->handle);
-        CUresult record = cuEventRecord(event, stream->handle);
-        wait = cuEventSynchronize(event);
-        wait = record ? record : wait;
-        memcpy(bytes, stream->out, DF_BYTES);
-        break;
-    }
-    case 4:
-        wait = cuCtxSynchronize();
-        ret = cuMemcpyDtoH(bytes, p, DF_BYTES);
-        break;
-    default: /* nothing but looking whether the stream is done */
-        while ((wait = cuStreamQuery(stream->handle)) == CUDA_ERROR_NOT_READY)
-            ;
-        ret = cuMemcpyDtoH(bytes, p, DF_BYTES);
-        break;
-    }
+    ret = way == 2 || way == 3 ? read_async(step, stream, p, bytes, way, &wait)
+                               : read_now(step, stream, p, bytes, way, &wait);
     df_text_add(&step->run->said[step->track], "%u.%u read %d %d %08x\n", step->action->id,
                 step->iteration, wait, ret, df_digest(bytes, DF_BYTES));
 }

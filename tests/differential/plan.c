@@ -33,12 +33,32 @@ static const char *choose(uint64_t *state, const char *const *list, uint32_t n)
 
 /* What a native run never calls: a fault there must leave no trace at all. */
 static const char *const graph_calls[] = {
-    "cuGraphCreate",      "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags",
-    "cuGraphUpload",      "cuGraphLaunch",           "cuGraphExecKernelNodeSetParams_v2",
-    "cuGraphLaunch",      "cuGraphLaunch",           "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphCreate",
+    "cuGraphAddKernelNode_v2",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphUpload",
+    "cuGraphLaunch",
+    "cuGraphExecKernelNodeSetParams_v2",
+    "cuGraphLaunch",
+    "cuGraphLaunch",
+    "cuGraphExecKernelNodeSetParams_v2",
     "cuGraphExecDestroy",
+    "cuGraphAddMemcpyNode",
+    "cuGraphAddMemsetNode",
+    "cuGraphAddNode_v2",
+    "cuGraphExecMemcpyNodeSetParams",
+    "cuGraphAddDependencies_v2",
+    "cuGraphExecMemsetNodeSetParams",
+    "cuGraphAddEventRecordNode",
+    "cuGraphAddHostNode",
+    "cuGraphAddEmptyNode",
 };
+enum { GRAPH_CALLS = sizeof graph_calls / sizeof *graph_calls };
 static const char *const graph_codes[] = {"1", "2", "999", "801"};
+/* What may be held and then be refused. */
+static const char *const held_calls[] = {
+    "cuLaunchKernel",       "cuLaunchKernel",   "cuLaunchKernel",  "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyHtoDAsync_v2", "cuMemsetD32Async", "cuMemsetD8Async", "cuMemcpyAsync"};
 /* Codes that no other call of a program gives, so they can be counted. */
 static const char *const launch_codes[] = {"46", "802"};
 static const char *const sticky_codes[] = {"700", "719", "715"};
@@ -62,15 +82,16 @@ void df_setting_make(uint64_t seed, struct df_setting *out)
         int n = 0;
         for (uint32_t i = 0, faults = 1 + below(&s, 3); i < faults; i++)
             n += snprintf(out->fault_text + n, sizeof out->fault_text - (size_t)n, "%s%s:%u:%s",
-                          i ? "," : "", choose(&s, graph_calls, 10), 1 + below(&s, i ? 40 : 6),
-                          choose(&s, graph_codes, 4));
+                          i ? "," : "", choose(&s, graph_calls, GRAPH_CALLS),
+                          1 + below(&s, i ? 40 : 6), choose(&s, graph_codes, 4));
     } else if (which < 22) {
         out->fault = DF_LAUNCH_FAULT;
         const char *code = choose(&s, launch_codes, 2);
         int n = 0;
-        for (uint32_t i = 0, faults = 1 + below(&s, 6); i < faults; i++)
-            n += snprintf(out->fault_text + n, sizeof out->fault_text - (size_t)n,
-                          "%scuLaunchKernel:%u:%s", i ? "," : "", 1 + below(&s, 300), code);
+        for (uint32_t i = 0, faults = 1 + below(&s, 5); i < faults; i++)
+            n += snprintf(out->fault_text + n, sizeof out->fault_text - (size_t)n, "%s%s:%u:%s",
+                          i ? "," : "", choose(&s, held_calls, 8), 1 + below(&s, i % 2 ? 30 : 300),
+                          code);
     } else if (which < 24) {
         out->fault = DF_STICKY_FAULT;
         snprintf(out->fault_text, sizeof out->fault_text, "%s:%u:%s:sticky",
@@ -81,9 +102,23 @@ void df_setting_make(uint64_t seed, struct df_setting *out)
 
 /* Relative frequency of what is not a launch: in straight code, and in the body of a loop. */
 static const uint8_t weight[2][DF_KINDS] = {
-    {0, 3, 3, 3, 4, 3, 5, 4, 4, 4, 3, 3, 3, 3, 2, 3, 2, 5},
-    {0, 2, 3, 3, 3, 2, 4, 5, 4, 8, 1, 1, 4, 1, 1, 5, 1, 5},
+#define X(kind, straight, loop, name) straight,
+    {DF_KIND_LIST(X)},
+#undef X
+#define X(kind, straight, loop, name) loop,
+    {DF_KIND_LIST(X)},
+#undef X
 };
+
+const char *df_kind_name(int kind)
+{
+    static const char *const names[DF_KINDS] = {
+#define X(kind, straight, loop, name) name,
+        DF_KIND_LIST(X)
+#undef X
+    };
+    return kind >= 0 && kind < DF_KINDS ? names[kind] : "?";
+}
 
 static uint8_t other_kind(uint64_t *s, bool in_loop)
 {

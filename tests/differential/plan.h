@@ -21,26 +21,46 @@ enum {
     DF_PICKS = 4
 };
 
+/* Name, how often it stands in straight code and in the body of a loop where not a launch, for the summary. */
+#define DF_KIND_LIST(X)                                                                            \
+    X(DF_LAUNCH, 0, 0, "launch")                                                                   \
+    X(DF_BAD_LAUNCH, 3, 2, "bad launch") /* refused by that very call */                           \
+    X(DF_MEMSET, 3, 4, "memset")                                                                   \
+    X(DF_MEMSET_2D, 2, 2, "2-D memset")                                                            \
+    X(DF_COPY_DEVICE, 3, 5, "device copy") /* still or moving addresses */                         \
+    X(DF_COPY_2D, 3, 3, "pitched copy")    /* 2-D, 3-D, peer, batched */                           \
+    X(DF_COPY_IN, 4, 3, "upload")                                                                  \
+    X(DF_COPY_OUT, 3, 2, "download")         /* to pinned memory; shown at the next wait */        \
+    X(DF_UPLOAD_LARGE, 2, 1, "large upload") /* pageable, spoilt right after the call */           \
+    X(DF_REUSE, 3, 3, "pinned reuse")        /* a block is filled again once its event says so */  \
+    X(DF_REGISTER, 1, 1, "register")         /* pinned becomes pageable, and back */               \
+    X(DF_BAD_COPY, 2, 1, "bad copy")         /* refused by that very call */                       \
+    X(DF_HANDOFF, 4, 3, "handoff")           /* record, wait: a buffer changes its stream */       \
+    X(DF_FORK, 3, 5, "fork and join")                                                              \
+    X(DF_RECORD_AGAIN, 2, 1, "re-record")      /* a wait keeps the record it was given */          \
+    X(DF_EVENT_AGAIN, 2, 1, "event destroyed") /* while it is waited for */                        \
+    X(DF_ELAPSED, 2, 2, "elapsed")                                                                 \
+    X(DF_VALUE, 2, 2, "stream value") /* written in one stream, waited for in another */           \
+    X(DF_POOL, 3, 3, "stream-ordered memory")                                                      \
+    X(DF_PREFETCH, 1, 1, "prefetch")                                                               \
+    X(DF_SYNC, 5, 4, "sync")                                                                       \
+    X(DF_QUERY, 4, 4, "query")                                                                     \
+    X(DF_ATTRIBUTE, 4, 8, "attribute") /* maximum dynamic shared memory of a function */           \
+    X(DF_MODULE, 3, 1, "module")       /* unload, load another image in its place */               \
+    X(DF_BUFFER, 3, 1, "buffer")       /* free, allocate again */                                  \
+    X(DF_SPIN, 3, 3, "spin")           /* the host watches mapped memory, no CUDA call */          \
+    X(DF_BLOCK, 3, 1, "block")         /* a stream stands while the host goes on */                \
+    X(DF_STREAM, 2, 1, "stream")       /* destroy with work in it, create again */                 \
+    X(DF_GETTER, 3, 4, "getter")                                                                   \
+    X(DF_CALLBACK, 2, 1, "callback")                                                               \
+    X(DF_HOST_SEES, 2, 2, "host function") /* records what the stream had sent by then */          \
+    X(DF_READBACK, 5, 4, "readback")       /* the one that shows data */
+
 enum df_kind {
-    DF_LAUNCH,
-    DF_BAD_LAUNCH, /* refused by that very call */
-    DF_MEMSET,
-    DF_COPY_DEVICE,
-    DF_COPY_IN,
-    DF_COPY_OUT, /* asynchronous, to pinned memory; shown at the next synchronisation */
-    DF_HANDOFF,  /* event record, event wait: a buffer changes its stream */
-    DF_SYNC,
-    DF_QUERY,
-    DF_ATTRIBUTE, /* maximum dynamic shared memory of a function: same value, higher, lower */
-    DF_MODULE,    /* unload, load another image in its place */
-    DF_BUFFER,    /* free, allocate again */
-    DF_SPIN,      /* the host watches mapped memory, no CUDA call */
-    DF_BLOCK,     /* the stream stands still while the host goes on issuing */
-    DF_STREAM,    /* destroy with work in it, create again */
-    DF_GETTER,
-    DF_CALLBACK,
-    DF_READBACK, /* the one that shows data */
-    DF_KINDS
+#define X(kind, straight, loop, name) kind,
+    DF_KIND_LIST(X)
+#undef X
+        DF_KINDS
 };
 
 /* How values that an action passes move from one iteration of its loop to the next. */
@@ -100,11 +120,12 @@ struct df_plan {
 enum df_fault { DF_NO_FAULT, DF_GRAPH_FAULT, DF_LAUNCH_FAULT, DF_STICKY_FAULT };
 struct df_setting {
     enum df_fault fault;
-    char fault_text[160]; /* value of SIMCUDA_FAULT, "" for none */
+    char fault_text[256]; /* value of SIMCUDA_FAULT, "" for none */
     char min_seen[8], flush_us[8], max_segment[8], max_bytes[8];
     uint32_t episodes; /* plans run one after the other in the process */
 };
 
+const char *df_kind_name(int kind);
 /* xorshift-multiply step: `state` moves on, the result is well mixed. */
 uint64_t df_random(uint64_t *state);
 void df_setting_make(uint64_t seed, struct df_setting *out);

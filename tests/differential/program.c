@@ -109,7 +109,10 @@ static void write_texts(const struct options *o, uint64_t seed)
         }
     }
     if (expected) {
-        fprintf(expected, "ops %llu\n", (unsigned long long)atomic_load(&run.ops));
+        fprintf(expected, "ops %llu\nkinds", (unsigned long long)atomic_load(&run.ops));
+        for (int k = 0; k < DF_KINDS; k++)
+            fprintf(expected, " %u", atomic_load(&run.kinds[k]));
+        fprintf(expected, "\n");
         fclose(expected);
     }
     if (said && o->dir)
@@ -130,6 +133,7 @@ static int child(const struct options *o, uint64_t seed)
     if (o->dir) {
         snprintf(log, sizeof log, "%s/%llu.log", o->dir, (unsigned long long)seed);
         set("SIMCUDA_LOG", log);
+        set("SIMCUDA_LOG_ENDS", "1"); /* the judge asks what was over when something began */
         if (o->faults && setting.fault == DF_LAUNCH_FAULT)
             set("SIMCUDA_LOG_CALLS", "1"); /* the judge counts the faults that fired */
     }

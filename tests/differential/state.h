@@ -15,7 +15,14 @@
 enum {
     DF_BYTES = 4096, /* of each buffer */
     DF_WORDS = DF_BYTES / 4,
-    DF_BUFFERS = 10,
+    DF_LARGE =
+        256 * 1024, /* of the one large buffer; its first DF_BYTES are used like any other's */
+    DF_BUFFERS = 12,
+    DF_MANAGED_BUFFER = 10, /* of cuMemAllocManaged */
+    DF_LARGE_BUFFER = 11,
+    DF_BLOCKS = 4, /* of host memory that are filled again once their event says so */
+    DF_POOLED = 3, /* allocations in stream order that live at the same time */
+    DF_PEEK = 64,  /* bytes that a host function looks at */
     DF_EVENTS = 4,
     DF_MODULES = 4,   /* the last one holds the flag kernels and stays */
     DF_FUNCTIONS = 6, /* of a module */
@@ -54,7 +61,8 @@ struct df_stream {
     CUstream handle;
     enum df_stream_kind kind;
     uint64_t id; /* cuStreamGetId: never used twice, so it names the stream in the expectation */
-    unsigned char *out; /* pinned, destination of asynchronous downloads */
+    unsigned char *out;  /* pinned, destination of asynchronous downloads */
+    unsigned char *peek; /* pinned, what host functions of the stream look at */
     bool out_pending;
     _Atomic uint64_t called; /* order of the callbacks that ran, folded into a number */
 };
@@ -69,11 +77,22 @@ struct df_lane {
     uint32_t index, home; /* home: the thread whose per-thread stream slot 3 is */
     CUcontext ctx;
     struct df_stream stream[DF_STREAMS];
+    struct df_stream plain; /* the legacy stream, where calls without a stream do their work */
     CUevent event[DF_EVENTS];
-    struct {
+    uint32_t event_number[DF_EVENTS]; /* names the object for the judge; the handle is used again */
+    struct df_buffer {
         CUdeviceptr address;
         uint8_t owner; /* stream slot: only that stream's work touches the buffer */
     } buffer[DF_BUFFERS];
+    struct df_block_of_host {
+        unsigned char *bytes;
+        CUevent event;
+        bool malloced, pinned; /* the former can be registered and unregistered */
+    } block[DF_BLOCKS];
+    struct df_buffer pooled[DF_POOLED]; /* address 0: none */
+    CUdeviceptr values;                 /* words that streams write and wait for */
+    uint32_t value;                     /* last one used; they only grow */
+    uint32_t events_made;
     CUdeviceptr fixed; /* only ever read */
     struct {
         CUmodule handle;
@@ -100,6 +119,7 @@ struct df_run {
     volatile uint32_t at[DF_MAX_TRACKS];    /* where each track is, for the watchdog */
     _Atomic uint64_t clock;                 /* moves at the start and the end of each launch call */
     _Atomic uint64_t ops;                   /* operations enqueued */
+    _Atomic uint32_t kinds[DF_KINDS];       /* actions carried out */
 };
 
 /* One action being carried out. */
@@ -116,13 +136,41 @@ struct df_step {
 CUresult df_lane_open(struct df_run *run, uint32_t index, CUdevice device);
 void df_lane_close(struct df_run *run, uint32_t index, CUdevice device);
 CUresult df_lane_load(struct df_lane *lane, int module, int image);
-CUresult df_lane_make_stream(struct df_lane *lane, int slot, enum df_stream_kind kind);
+CUresult df_lane_make_stream(struct df_step *step, int slot, enum df_stream_kind kind);
+CUresult df_lane_make_event(struct df_lane *lane, int slot);
 uint32_t df_digest(const void *bytes, size_t n);
+
+/* expect.c: what the judge is told (judge.h) of each call that was accepted. df_enter before the call; the others
+ * after it. */
+uint64_t df_enter(struct df_step *step);
+void df_expect(struct df_step *step, const struct df_stream *stream, uint64_t before,
+               const char *name, const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* The stream exists; its number, how it is ordered, its context. */
+void df_expect_stream(struct df_step *step, const struct df_stream *stream);
+/* 'R' or 'W': the stream gives what it holds to the event (or a value), or waits for that. */
+void df_expect_edge(struct df_step *step, const struct df_stream *stream, uint64_t before,
+                    char what, const char *key, uint32_t number);
+void df_expect_event(struct df_step *step, const struct df_stream *stream, uint64_t before,
+                     char what, int event);
+/* The call had to hand all earlier work to the driver. */
+void df_expect_drain(struct df_step *step, uint64_t before);
+struct df_area {                               /* of a copy: 0 rows are 1 */
+    const void *host_source;                   /* NULL: what moved is known to the device alone */
+    size_t width, height, depth, pitch, slice; /* of the source */
+};
+void df_expect_copy(struct df_step *step, const struct df_stream *stream, uint64_t before,
+                    uint64_t dst, uint64_t src, const struct df_area *area);
+void df_expect_memset(struct df_step *step, const struct df_stream *stream, uint64_t before,
+                      CUdeviceptr dst, uint32_t value, unsigned element, size_t width,
+                      size_t height, size_t pitch);
 
 /* Said when a call returned; successes of launches too: each return code is an observable. */
 CUresult df_say(struct df_step *step, const char *what, CUresult ret);
+/* The same for a call that drains: entered at `before`. */
+CUresult df_say_drained(struct df_step *step, const char *what, uint64_t before, CUresult ret);
 
-/* acts.c: waits, queries, modules, streams. memory.c: copies, buffers. launch.c: launches, good and bad. */
+/* acts.c: waits, queries, modules, streams. memory.c: copies, buffers. copies.c: the rarer copies. events.c: records,
+ * waits, forks, values. pooled.c: allocation in stream order, managed memory. launch.c: launches, good and bad. */
 void df_act(struct df_step *step);
 void df_memset(struct df_step *step);
 void df_copy_device(struct df_step *step);
@@ -130,6 +178,35 @@ void df_copy_in(struct df_step *step);
 void df_copy_out(struct df_step *step);
 void df_buffer(struct df_step *step);
 void df_readback(struct df_step *step);
+void df_memset_2d(struct df_step *step);
+void df_copy_2d(struct df_step *step);
+void df_upload_large(struct df_step *step);
+void df_reuse(struct df_step *step);
+void df_register(struct df_step *step);
+void df_copy_bad(struct df_step *step);
+void df_handoff(struct df_step *step);
+void df_fork(struct df_step *step);
+void df_record_again(struct df_step *step);
+void df_event_again(struct df_step *step);
+void df_elapsed(struct df_step *step);
+void df_value_pair(struct df_step *step);
+void df_pool(struct df_step *step);
+void df_prefetch(struct df_step *step);
+void df_host_sees(struct df_step *step);
+/* A host function that keeps the stream from going on until the lane's gate reaches the value; the next value. */
+void df_gate(struct df_step *step);
+void df_fill(unsigned char *bytes, size_t n, uint32_t value);
+/* Pinned memory that no earlier upload still reads. */
+unsigned char *df_fresh_pinned(struct df_step *step, size_t n);
+/* The legacy stream, in which synchronous calls run, waits for this stream by itself. */
+bool df_ordered(const struct df_stream *stream);
+/* A buffer that the action's stream owns, or 0. */
+CUdeviceptr df_owned_address(struct df_step *step, int pick, struct df_stream **out_stream);
+/* Some bytes of a buffer, a multiple of 4; *out_at: where in it, for actions whose addresses move. */
+size_t df_some_bytes(const struct df_step *step, size_t *out_at);
+/* Record and wait, as the program does it; false: an error was said. */
+bool df_record(struct df_step *step, const struct df_stream *stream, int event);
+bool df_wait(struct df_step *step, const struct df_stream *stream, int event);
 /* After a wait for the stream: what it sent to the host since the last time. */
 void df_show(struct df_step *step, struct df_stream *stream);
 void df_launch(struct df_step *step);
@@ -141,7 +218,9 @@ void df_open_gates(struct df_step *step);
 /* A value of the action that moves with the iteration as the action says. */
 uint32_t df_value(const struct df_step *step, int pick);
 /* Slot the action uses: the per-thread stream is left to its own thread. */
-struct df_stream *df_stream_of(const struct df_step *step, int *out_slot);
+struct df_stream *df_stream_of(struct df_step *step, int *out_slot);
+/* The same for another slot than the action's. */
+struct df_stream *df_stream_at(struct df_step *step, int slot, int *out_slot);
 /* A buffer the slot owns, 0 when it owns none. */
 int df_owned(const struct df_lane *lane, int slot, uint32_t pick);
 /* set_flag or wait_flag on a word of the lane's mapped memory, on the action's stream. */
