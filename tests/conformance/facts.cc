@@ -120,6 +120,17 @@ int Facts::read(CUdeviceptr at, size_t index)
     return v;
 }
 
+CUDA_MEMCPY3D Facts::row(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+    CUDA_MEMCPY3D c = {};
+    c.srcMemoryType = c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    c.srcDevice = src;
+    c.dstDevice = dst;
+    c.WidthInBytes = bytes;
+    c.Height = c.Depth = 1;
+    return c;
+}
+
 void Facts::hold(CUstream s)
 {
     void *p = flag;

@@ -128,7 +128,31 @@
     X(cuGetProcAddress) \
     X(cuGetExportTable) \
     X(cuGraphKernelNodeGetAttribute) \
-    X(cuGraphKernelNodeSetAttribute)
+    X(cuGraphKernelNodeSetAttribute) \
+    X(cuMemcpyAsync) \
+    X(cuMemcpyPeerAsync) \
+    X(cuMemcpy2DAsync) \
+    X(cuMemcpy3DAsync) \
+    X(cuMemcpyBatchAsync) \
+    X(cuMemsetD16Async) \
+    X(cuMemsetD2D8Async) \
+    X(cuMemPrefetchAsync) \
+    X(cuStreamAttachMemAsync) \
+    X(cuPointerSetAttribute) \
+    X(cuMemPoolCreate) \
+    X(cuMemPoolDestroy) \
+    X(cuMemPoolGetAttribute) \
+    X(cuMemAllocFromPoolAsync) \
+    X(cuEventRecordWithFlags) \
+    X(cuStreamBatchMemOp) \
+    X(cuStreamWaitValue64) \
+    X(cuStreamWriteValue64) \
+    X(cuGraphAddEventWaitNode) \
+    X(cuGraphAddHostNode) \
+    X(cuGraphAddBatchMemOpNode) \
+    X(cuGraphExecHostNodeSetParams) \
+    X(cuGraphExecEventRecordNodeSetEvent) \
+    X(cuGraphExecEventWaitNodeSetEvent)
 // clang-format on
 
 struct conformance_driver {
@@ -166,6 +190,9 @@ class Facts : public ::testing::Test
     CUresult launch(CUfunction f, CUstream s, std::vector<void *> args, unsigned grid = 1,
                     unsigned block = 1, unsigned shared = 0);
     int read(CUdeviceptr at, size_t index = 0); // waits for the context
+
+    // One row of device memory to another.
+    static CUDA_MEMCPY3D row(CUdeviceptr dst, CUdeviceptr src, size_t bytes);
 
     // The stream stands still until release().
     void hold(CUstream s);
