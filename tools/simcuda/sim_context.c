@@ -46,7 +46,7 @@ struct sim_context *sim_context_find(CUcontext handle)
 void sim_context_break(struct sim_context *ctx, CUresult code)
 {
     if (!ctx->sticky)
-        ctx->sticky = code;
+        __atomic_store_n(&ctx->sticky, code, __ATOMIC_RELAXED); /* waits look without the lock */
 }
 
 CUresult sim_context_drain(struct sim_context *ctx)

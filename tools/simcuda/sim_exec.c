@@ -327,11 +327,12 @@ static bool stands(const struct sim_work *w, size_t i)
 }
 
 /* Index in `ready` of a step that can run, the search beginning at a drawn one. */
-static size_t choose(const struct sim_work *w, const size_t *ready, size_t nready, size_t from)
+static size_t choose(const struct sim_work *w, const struct sim_op *op, const size_t *ready,
+                     size_t nready, size_t from)
 {
     for (;;) {
         for (size_t i = 0; i < nready; i++)
-            if (!stands(w, ready[(from + i) % nready]))
+            if (op->stream->object.ctx->sticky || !stands(w, ready[(from + i) % nready]))
                 return (from + i) % nready;
         pthread_mutex_unlock(&sim_lock);
         usleep(20);
@@ -352,7 +353,8 @@ uint64_t sim_program_run(struct sim_work *w, struct sim_op *op, uint64_t start_n
     }
     while (nready) {
         dice = dice * 6364136223846793005ull + 1442695040888963407ull;
-        size_t pick = choose(w, ready, nready, (size_t)((dice >> 33) % nready)), i = ready[pick];
+        size_t pick = choose(w, op, ready, nready, (size_t)((dice >> 33) % nready)),
+               i = ready[pick];
         ready[pick] = ready[--nready];
         uint64_t end_ns = run_step(w, op, i, from[i]);
         if (end_ns > last_ns)

@@ -252,7 +252,8 @@ bool sim_work_stands(const struct sim_work *w)
     return w->kind == SIM_WORK_WAIT_VALUE && !value_reached(w);
 }
 
-static int run_effect(struct sim_work *w)
+/* A wait ends with its context, too: what would have ended it may have been dropped. */
+static int run_effect(struct sim_work *w, const struct sim_context *ctx)
 {
     switch (w->kind) {
     case SIM_WORK_KERNEL:
@@ -270,7 +271,7 @@ static int run_effect(struct sim_work *w)
         w->host.callback(w->host.stream, CUDA_SUCCESS, w->host.data);
         break;
     case SIM_WORK_WAIT_VALUE:
-        while (!value_reached(w))
+        while (!value_reached(w) && !__atomic_load_n(&ctx->sticky, __ATOMIC_RELAXED))
             usleep(20);
         break;
     case SIM_WORK_WRITE_VALUE:
@@ -418,7 +419,7 @@ uint64_t sim_work_run(struct sim_work *w, struct sim_op *op, const char *how, ui
     pthread_mutex_unlock(&sim_lock);
     if (sim.delay_us)
         usleep((useconds_t)sim.delay_us);
-    int fault = run_effect(w);
+    int fault = run_effect(w, op->stream->object.ctx);
     pthread_mutex_lock(&sim_lock);
     if (tls)
         tls->in_callback = false;
