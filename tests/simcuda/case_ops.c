@@ -244,7 +244,107 @@ static void lined_up(void)
     printf("narrow pitch %d\n", (int)cuMemcpy2DAsync(&part, s));
 }
 
+/* ---- what the nodes cost: LAUNCHES times a graph of 64, every second node of another kind ---- */
+
+static void cost_of(void (*add)(CUgraphNode *out, const CUgraphNode *after))
+{
+    const char *launches = getenv("LAUNCHES");
+    CUfunction f = case_function(ag_image_chain, "null");
+    CUDA_KERNEL_NODE_PARAMS k = {f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL, NULL};
+    CUgraphNode n[64];
+    CUstream s = case_stream();
+    NEED(cuGraphCreate(&graph, 0));
+    for (int i = 0; i < 64; i++)
+        if (i % 2 && add)
+            add(&n[i], &n[i - 1]);
+        else
+            NEED(cuGraphAddKernelNode(&n[i], graph, i ? &n[i - 1] : NULL, i ? 1 : 0, &k));
+    launch_graph(s);
+    for (int i = launches ? atoi(launches) : 0; i > 0; i--) {
+        NEED(cuGraphLaunch(exec, s));
+        NEED(cuStreamSynchronize(s));
+    }
+}
+
+static CUdeviceptr area;
+static CUevent mark;
+
+static void add_copy(CUgraphNode *out, const CUgraphNode *after)
+{
+    CUDA_MEMCPY3D c = copy_of(area, area + 4096, 4096);
+    NEED(cuGraphAddMemcpyNode(out, graph, after, 1, &c, context()));
+}
+
+static void add_memset(CUgraphNode *out, const CUgraphNode *after)
+{
+    CUDA_MEMSET_NODE_PARAMS set = {area, 0, 1, 4, 256, 1};
+    NEED(cuGraphAddMemsetNode(out, graph, after, 1, &set, context()));
+}
+
+static void add_record(CUgraphNode *out, const CUgraphNode *after)
+{
+    NEED(cuGraphAddEventRecordNode(out, graph, after, 1, mark));
+}
+
+static void add_upload(CUgraphNode *out, const CUgraphNode *after)
+{
+    static void *pinned;
+    if (!pinned)
+        NEED(cuMemHostAlloc(&pinned, 4096, 0));
+    CUDA_MEMCPY3D c = copy_of(area, 0, 4096);
+    c.srcMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = pinned;
+    NEED(cuGraphAddMemcpyNode(out, graph, after, 1, &c, context()));
+}
+
+static void cost_kernels(void)
+{
+    case_open(0);
+    cost_of(NULL);
+}
+
+static void cost_copies(void)
+{
+    case_open(0);
+    area = case_buffer(8192);
+    cost_of(add_copy);
+}
+
+static void cost_memsets(void)
+{
+    case_open(0);
+    area = case_buffer(8192);
+    cost_of(add_memset);
+}
+
+static void cost_records(void)
+{
+    case_open(0);
+    NEED(cuEventCreate(&mark, 0));
+    cost_of(add_record);
+}
+
+static void cost_untimed_records(void)
+{
+    case_open(0);
+    NEED(cuEventCreate(&mark, CU_EVENT_DISABLE_TIMING));
+    cost_of(add_record);
+}
+
+static void cost_uploads(void)
+{
+    case_open(0);
+    area = case_buffer(8192);
+    cost_of(add_upload);
+}
+
 const struct sim_case case_ops[] = {
+    {"cost_kernels", cost_kernels},
+    {"cost_copies", cost_copies},
+    {"cost_memsets", cost_memsets},
+    {"cost_records", cost_records},
+    {"cost_untimed_records", cost_untimed_records},
+    {"cost_uploads", cost_uploads},
     {"every_node", every_node},
     {"diamond", diamond},
     {"waiting_branch", waiting_branch},

@@ -334,6 +334,30 @@ TEST_F(Sim, LogsTheBytesThatMovedAndWhereOperationsEnd)
     EXPECT_EQ(ends, log().executed.size());
 }
 
+struct Cost {
+    const char *name;
+    double launch_us, all_us; // measured: chain of 64, every second node of that kind
+};
+
+TEST_F(Sim, ChargesNodesAsTheyWereMeasured)
+{
+    const Cost measured[] = {
+        {"cost_copies", 1.9, 62},         {"cost_memsets", 48, 91},  {"cost_records", 54, 103},
+        {"cost_untimed_records", 28, 48}, {"cost_uploads", 60, 286},
+    };
+    for (const Cost &c : measured) {
+        double host[2], all[2];
+        for (int i = 0; i < 2; i++) {
+            run_case(c.name, {{"LAUNCHES", i ? "20" : "10"}});
+            host[i] = stat("host_us");
+            all[i] = stat("elapsed_us");
+        }
+        const double sync_us = 1.5, launch = (host[1] - host[0]) / 10 - sync_us;
+        EXPECT_NEAR(launch, c.launch_us, 2.0) << c.name;
+        EXPECT_NEAR((all[1] - all[0]) / 10 - sync_us, c.all_us, c.all_us * 0.2) << c.name;
+    }
+}
+
 TEST_F(Sim, UnmapsFreedMemoryWhenGuarding)
 {
     EXPECT_EQ(run_case("host_reads_freed").status, 0);

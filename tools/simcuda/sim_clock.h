@@ -41,10 +41,13 @@ enum {
     SIM_DEVICE_KERNEL = 1600, /* assumed: eager, with its launch gap */
     SIM_DEVICE_KERNEL_IN_GRAPH = 520,
     SIM_DEVICE_COPY = 1000,
+    SIM_DEVICE_COPY_IN_GRAPH = 1400,
     SIM_DEVICE_HOST_COPY = 6000,
     SIM_DEVICE_MEMSET = 1300,
-    SIM_DEVICE_EVENT = 100,          /* assumed */
-    SIM_DEVICE_HOST_FUNCTION = 8000, /* assumed */
+    SIM_DEVICE_MEMSET_IN_GRAPH = 820,
+    SIM_DEVICE_EVENT = 100,            /* assumed, but for untimed records in graphs */
+    SIM_DEVICE_RECORD_IN_GRAPH = 1000, /* timed */
+    SIM_DEVICE_HOST_FUNCTION = 8000,   /* assumed */
     SIM_DEVICE_BYTES_PER_US = 2000000,
     SIM_HOST_BYTES_PER_US = 50000,
     SIM_DEPTH = 1020 /* launches in flight in one stream before a launch blocks */

@@ -297,14 +297,19 @@ static uint64_t cost_of(const struct sim_work *w, bool in_graph)
         uint64_t bytes = w->copy.width * w->copy.height * w->copy.depth;
         return w->copy.dst_host || w->copy.src_host
                    ? SIM_DEVICE_HOST_COPY + bytes * 1000 / SIM_HOST_BYTES_PER_US
-                   : SIM_DEVICE_COPY + bytes * 1000 / SIM_DEVICE_BYTES_PER_US;
+                   : (in_graph ? SIM_DEVICE_COPY_IN_GRAPH : SIM_DEVICE_COPY) +
+                         bytes * 1000 / SIM_DEVICE_BYTES_PER_US;
     }
     case SIM_WORK_SET:
-        return SIM_DEVICE_MEMSET +
+        return (in_graph ? SIM_DEVICE_MEMSET_IN_GRAPH : SIM_DEVICE_MEMSET) +
                w->set.width * w->set.height * w->set.element * 1000 / SIM_DEVICE_BYTES_PER_US;
     case SIM_WORK_HOST:
     case SIM_WORK_CALLBACK:
         return SIM_DEVICE_HOST_FUNCTION;
+    case SIM_WORK_RECORD:
+        return in_graph && !(w->event.event->flags & CU_EVENT_DISABLE_TIMING)
+                   ? SIM_DEVICE_RECORD_IN_GRAPH
+                   : SIM_DEVICE_EVENT;
     default:
         return SIM_DEVICE_EVENT;
     }
