@@ -100,12 +100,17 @@ void df_setting_make(uint64_t seed, struct df_setting *out)
     }
 }
 
-/* Relative frequency of what is not a launch: in straight code, and in the body of a loop. */
-static const uint8_t weight[2][DF_KINDS] = {
-#define X(kind, straight, loop, name) straight,
+/* Relative frequency of what is not a launch: in straight code, in the body of a loop, and in one of which a shim
+ * could make graphs whole. */
+enum { STRAIGHT, LOOP, HELD_LOOP };
+static const uint8_t weight[3][DF_KINDS] = {
+#define X(kind, straight, loop, held, name) straight,
     {DF_KIND_LIST(X)},
 #undef X
-#define X(kind, straight, loop, name) loop,
+#define X(kind, straight, loop, held, name) loop,
+    {DF_KIND_LIST(X)},
+#undef X
+#define X(kind, straight, loop, held, name) loop *held,
     {DF_KIND_LIST(X)},
 #undef X
 };
@@ -113,23 +118,23 @@ static const uint8_t weight[2][DF_KINDS] = {
 const char *df_kind_name(int kind)
 {
     static const char *const names[DF_KINDS] = {
-#define X(kind, straight, loop, name) name,
+#define X(kind, straight, loop, held, name) name,
         DF_KIND_LIST(X)
 #undef X
     };
     return kind >= 0 && kind < DF_KINDS ? names[kind] : "?";
 }
 
-static uint8_t other_kind(uint64_t *s, bool in_loop)
+static uint8_t other_kind(uint64_t *s, uint32_t where)
 {
     uint32_t total = 0;
     for (int k = 0; k < DF_KINDS; k++)
-        total += weight[in_loop][k];
+        total += weight[where][k];
     uint32_t at = below(s, total);
     for (int k = 0; k < DF_KINDS; k++) {
-        if (at < weight[in_loop][k])
+        if (at < weight[where][k])
             return (uint8_t)k;
-        at -= weight[in_loop][k];
+        at -= weight[where][k];
     }
     return DF_SYNC;
 }
@@ -141,6 +146,7 @@ struct style {
     uint32_t switches; /* percent of actions where another thread takes over */
     uint8_t lane, stream, thread, motion, form;
     bool mixed_motion, mixed_form;
+    bool held; /* nothing in it that drains */
 };
 
 static void pick_style(uint64_t *s, const struct df_plan *plan, uint32_t track, bool loop,
@@ -158,6 +164,7 @@ static void pick_style(uint64_t *s, const struct df_plan *plan, uint32_t track, 
     out->form = (uint8_t)below(s, 8);
     out->mixed_motion = chance(s, 50);
     out->mixed_form = chance(s, 30);
+    out->held = loop && chance(s, 40);
 }
 
 static uint16_t add_action(uint64_t *s, struct df_plan *plan, struct style *style, bool loop)
@@ -166,7 +173,10 @@ static uint16_t add_action(uint64_t *s, struct df_plan *plan, struct style *styl
     struct df_action *a = &plan->action[index];
     memset(a, 0, sizeof *a);
     a->id = index + 1u;
-    a->kind = chance(s, style->others) ? other_kind(s, loop) : DF_LAUNCH;
+    a->kind = chance(s, style->others) ? other_kind(s, !loop         ? STRAIGHT
+                                                       : style->held ? HELD_LOOP
+                                                                     : LOOP)
+                                       : DF_LAUNCH;
     bool away = chance(s, style->wander);
     a->stream = away ? (uint8_t)below(s, DF_STREAMS) : style->stream;
     a->lane = style->lane;

@@ -21,43 +21,44 @@ enum {
     DF_PICKS = 4
 };
 
-/* Name, how often it stands in straight code and in the body of a loop where not a launch, for the summary. */
+/* How often it stands in straight code, and in the body of a loop, where not a launch; whether it lets a shim go on
+ * holding (some loops have only such); for the summary. */
 #define DF_KIND_LIST(X)                                                                            \
-    X(DF_LAUNCH, 0, 0, "launch")                                                                   \
-    X(DF_BAD_LAUNCH, 3, 2, "bad launch") /* refused by that very call */                           \
-    X(DF_MEMSET, 3, 4, "memset")                                                                   \
-    X(DF_MEMSET_2D, 2, 2, "2-D memset")                                                            \
-    X(DF_COPY_DEVICE, 3, 5, "device copy") /* still or moving addresses */                         \
-    X(DF_COPY_2D, 3, 3, "pitched copy")    /* 2-D, 3-D, peer, batched */                           \
-    X(DF_COPY_IN, 4, 3, "upload")                                                                  \
-    X(DF_COPY_OUT, 3, 2, "download")         /* to pinned memory; shown at the next wait */        \
-    X(DF_UPLOAD_LARGE, 2, 1, "large upload") /* pageable, spoilt right after the call */           \
-    X(DF_REUSE, 3, 3, "pinned reuse")        /* a block is filled again once its event says so */  \
-    X(DF_REGISTER, 1, 1, "register")         /* pinned becomes pageable, and back */               \
-    X(DF_BAD_COPY, 2, 1, "bad copy")         /* refused by that very call */                       \
-    X(DF_HANDOFF, 4, 3, "handoff")           /* record, wait: a buffer changes its stream */       \
-    X(DF_FORK, 3, 5, "fork and join")                                                              \
-    X(DF_RECORD_AGAIN, 2, 1, "re-record")      /* a wait keeps the record it was given */          \
-    X(DF_EVENT_AGAIN, 2, 1, "event destroyed") /* while it is waited for */                        \
-    X(DF_ELAPSED, 2, 2, "elapsed")                                                                 \
-    X(DF_VALUE, 2, 2, "stream value") /* written in one stream, waited for in another */           \
-    X(DF_POOL, 3, 3, "stream-ordered memory")                                                      \
-    X(DF_PREFETCH, 1, 1, "prefetch")                                                               \
-    X(DF_SYNC, 5, 4, "sync")                                                                       \
-    X(DF_QUERY, 4, 4, "query")                                                                     \
-    X(DF_ATTRIBUTE, 4, 8, "attribute") /* maximum dynamic shared memory of a function */           \
-    X(DF_MODULE, 3, 1, "module")       /* unload, load another image in its place */               \
-    X(DF_BUFFER, 3, 1, "buffer")       /* free, allocate again */                                  \
-    X(DF_SPIN, 3, 3, "spin")           /* the host watches mapped memory, no CUDA call */          \
-    X(DF_BLOCK, 3, 1, "block")         /* a stream stands while the host goes on */                \
-    X(DF_STREAM, 2, 1, "stream")       /* destroy with work in it, create again */                 \
-    X(DF_GETTER, 3, 4, "getter")                                                                   \
-    X(DF_CALLBACK, 2, 1, "callback")                                                               \
-    X(DF_HOST_SEES, 2, 2, "host function") /* records what the stream had sent by then */          \
-    X(DF_READBACK, 5, 4, "readback")       /* the one that shows data */
+    X(DF_LAUNCH, 0, 0, 0, "launch")                                                                \
+    X(DF_BAD_LAUNCH, 3, 2, 0, "bad launch") /* refused by that very call */                        \
+    X(DF_MEMSET, 3, 4, 1, "memset")                                                                \
+    X(DF_MEMSET_2D, 2, 2, 1, "2-D memset")                                                         \
+    X(DF_COPY_DEVICE, 3, 5, 1, "device copy") /* still or moving addresses */                      \
+    X(DF_COPY_2D, 3, 3, 1, "pitched copy")    /* 2-D, 3-D, peer, batched */                        \
+    X(DF_COPY_IN, 4, 3, 0, "upload")                                                               \
+    X(DF_COPY_OUT, 3, 2, 1, "download")         /* to pinned memory; shown at the next wait */     \
+    X(DF_UPLOAD_LARGE, 2, 1, 0, "large upload") /* pageable, spoilt right after the call */        \
+    X(DF_REUSE, 3, 3, 0, "pinned reuse") /* a block is filled again once its event says so */      \
+    X(DF_REGISTER, 1, 1, 0, "register")  /* pinned becomes pageable, and back */                   \
+    X(DF_BAD_COPY, 2, 1, 0, "bad copy")  /* refused by that very call */                           \
+    X(DF_HANDOFF, 4, 3, 1, "handoff")    /* record, wait: a buffer changes its stream */           \
+    X(DF_FORK, 3, 5, 1, "fork and join")                                                           \
+    X(DF_RECORD_AGAIN, 2, 1, 0, "re-record")      /* a wait keeps the record it was given */       \
+    X(DF_EVENT_AGAIN, 2, 1, 1, "event destroyed") /* while it is waited for */                     \
+    X(DF_ELAPSED, 2, 2, 0, "elapsed")                                                              \
+    X(DF_VALUE, 2, 2, 1, "stream value") /* written in one stream, waited for in another */        \
+    X(DF_POOL, 3, 3, 1, "stream-ordered memory")                                                   \
+    X(DF_PREFETCH, 1, 1, 1, "prefetch")                                                            \
+    X(DF_SYNC, 5, 4, 0, "sync")                                                                    \
+    X(DF_QUERY, 4, 4, 0, "query")                                                                  \
+    X(DF_ATTRIBUTE, 4, 8, 0, "attribute") /* maximum dynamic shared memory of a function */        \
+    X(DF_MODULE, 3, 1, 0, "module")       /* unload, load another image in its place */            \
+    X(DF_BUFFER, 3, 1, 0, "buffer")       /* free, allocate again */                               \
+    X(DF_SPIN, 3, 3, 0, "spin")           /* the host watches mapped memory, no CUDA call */       \
+    X(DF_BLOCK, 3, 1, 0, "block")         /* a stream stands while the host goes on */             \
+    X(DF_STREAM, 2, 1, 0, "stream")       /* destroy with work in it, create again */              \
+    X(DF_GETTER, 3, 4, 0, "getter")                                                                \
+    X(DF_CALLBACK, 2, 1, 1, "callback")                                                            \
+    X(DF_HOST_SEES, 2, 2, 1, "host function") /* records what the stream had sent by then */       \
+    X(DF_READBACK, 5, 4, 0, "readback")       /* the one that shows data */
 
 enum df_kind {
-#define X(kind, straight, loop, name) kind,
+#define X(kind, straight, loop, held, name) kind,
     DF_KIND_LIST(X)
 #undef X
         DF_KINDS
