@@ -18,6 +18,7 @@ static void finish(struct ag_oplog *log, enum ag_drain_kind kind, enum ag_refusa
     if (!s)
         return;
     ag_oplog_finish(log, ag_policy_drain(s->policy, kind), why);
+    ag_oplog_time(log, s);
     if (kind == AG_DRAIN_SYNC)
         atomic_store_explicit(&log->anchored, 1, memory_order_relaxed);
 }

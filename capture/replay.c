@@ -238,23 +238,36 @@ static void build(struct ag_oplog *log, uint32_t segment)
         ag_policy_failed(log->cur->policy, segment);
 }
 
+/* Whether policy looks at the stream, for threads that do not take the lock. */
+static void note_aside(struct ag_stream *s)
+{
+    const bool aside = ag_policy_aside(s->policy);
+    if (aside && !atomic_load_explicit(&s->aside, memory_order_relaxed))
+        ag_count(&s->log->cap->counters->asides, 1);
+    atomic_store_explicit(&s->aside, aside, memory_order_relaxed);
+}
+
+void ag_oplog_time(struct ag_oplog *log, struct ag_stream *s)
+{
+    struct ag_counters *counters = log->cap->counters;
+    if (!ag_policy_wants_time(s->policy))
+        return;
+    const bool chosen = ag_policy_time(s->policy, ag_now_ns()) == AG_PACE_CHOSEN;
+    const enum ag_pace_kind pace = ag_policy_pace(s->policy);
+    ag_count(&counters->pace_trials, chosen);
+    ag_count(&counters->pace_eager, chosen && pace == AG_PACE_EAGER);
+    ag_count(&counters->pace_patient, chosen && pace == AG_PACE_PATIENT);
+    note_aside(s);
+}
+
 static void close_segment(struct ag_oplog *log)
 {
     struct ag_counters *counters = log->cap->counters;
-    if (ag_policy_wants_time(log->cur->policy)) {
-        const bool chosen = ag_policy_time(log->cur->policy, ag_now_ns()) == AG_PACE_CHOSEN;
-        const enum ag_pace_kind pace = ag_policy_pace(log->cur->policy);
-        ag_count(&counters->pace_trials, chosen);
-        ag_count(&counters->pace_eager, chosen && pace == AG_PACE_EAGER);
-        ag_count(&counters->pace_patient, chosen && pace == AG_PACE_PATIENT);
-    }
+    ag_oplog_time(log, log->cur);
     ag_count(&counters->launches_seen, log->seen);
     ag_count(&counters->launches_held, log->held);
     log->seen = log->held = 0;
-    const bool aside = ag_policy_aside(log->cur->policy);
-    if (aside && !atomic_load_explicit(&log->cur->aside, memory_order_relaxed))
-        ag_count(&counters->asides, 1);
-    atomic_store_explicit(&log->cur->aside, aside, memory_order_relaxed);
+    note_aside(log->cur);
     log->n = log->sent = 0;
     log->args_used = 0;
     log->cur = NULL;

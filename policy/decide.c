@@ -41,15 +41,15 @@
 
 #define LOOP_SPAN 64u
 #define BREAK_SPAN 64u
-#define MOST_BREAKS 63u
+#define MOST_BREAKS 31u
 #define MOST_SEEN 65535u
 #define CONTENT_TRIES 2u
-#define HOST_WINDOW 64u    /* held segments; */
-#define MANY_BREAKS 16u    /* so many of them broken: the host is slower than the bound; */
-#define QUIET_WINDOWS 128u /* so many windows without a break: perhaps it is faster again */
+#define HOST_WINDOW 16u    /* held segments; */
+#define MANY_BREAKS 5u     /* so many of them broken: the host is slower than the bound; */
+#define QUIET_WINDOWS 512u /* so many windows without a break: perhaps it is faster again */
 #define MOST_TURNS 3u
 
-enum end { END_RULE, END_DRAIN, END_BREAK };
+enum end { END_RULE, END_DRAIN, END_SYNC, END_BREAK };
 
 static struct ag_policy_limits sane(const struct ag_policy_limits *given)
 {
@@ -109,6 +109,7 @@ struct ag_policy *ag_policy_create(const struct ag_policy_limits *limits)
     ag_pay_init(&p->pay);
     ag_pace_init(&p->pace, p->limits.pace);
     p->sent = p->pace.now == AG_PACE_EAGER;
+    p->end_bit = 1u << p->pace.now;
     aim(p);
     return p;
 }
@@ -254,7 +255,7 @@ static bool regular_break(struct ag_policy *p, struct ag_node *n)
     if (n->seen + 1u < n->breaks)
         n->seen = n->breaks - 1u; /* the first one was a sighting too */
     if (n->breaks >= p->limits.min_seen && p->depth >= p->limits.min_graph)
-        n->end = 1;
+        n->end |= p->end_bit;
     return true;
 }
 
@@ -314,7 +315,7 @@ static void avoid_short_tail(struct ag_policy *p)
     for (uint32_t i = 0; i < p->limits.min_graph; i++)
         node = nodes[node].parent;
     if (ag_trie_depth(&p->trie, node) >= p->limits.min_graph)
-        nodes[node].end = 1;
+        nodes[node].end |= p->end_bit;
 }
 
 static enum before reason(const struct ag_policy *p, const struct ag_node *n, enum end how)
@@ -323,7 +324,7 @@ static enum before reason(const struct ag_policy *p, const struct ag_node *n, en
         return BEFORE_PLACE;
     if (p->run >= p->cut_at)
         return growing(p) ? BEFORE_GROWTH : BEFORE_LENGTH;
-    return n->end ? BEFORE_MARK : BEFORE_PLACE;
+    return n->end & p->end_bit ? BEFORE_MARK : BEFORE_PLACE;
 }
 
 /* The end counts: what follows is counted and compared from here. Returns whether it is at the
@@ -354,6 +355,15 @@ static void take_cap(struct ag_policy *p)
     aim(p);
 }
 
+/* The longest segment, in steps of two, that has at most so many ops. */
+static uint32_t fitting(const struct ag_policy *p, uint32_t ops)
+{
+    uint32_t cap = p->limits.max_segment;
+    while (cap > p->limits.min_graph && cap > ops)
+        cap /= 2;
+    return cap < p->limits.min_graph ? p->limits.min_graph : cap;
+}
+
 /* A host that takes longer for a segment than it may be held has it broken again and again, at ever
  * other places; then segments must be shorter. Judged by windows of segments that were held to
  * their end or to a break; a break now and then is not worth shorter graphs. Each pace has its own
@@ -373,11 +383,12 @@ static void mind_the_host(struct ag_policy *p, enum end how)
     uint32_t cap = p->cap;
     if (p->breaks >= MANY_BREAKS) {
         const uint32_t fits = p->broken_ops / p->breaks * 3 / 4;
-        while (cap > p->limits.min_graph && cap > fits)
-            cap /= 2;
-        cap = cap < p->limits.min_graph ? p->limits.min_graph : cap;
-        if (cap < p->cap && p->pace.now == AG_PACE_PROMPT)
+        cap = cap < fitting(p, fits) ? cap : fitting(p, fits);
+        if (cap < p->cap && p->pace.now == AG_PACE_PROMPT) {
+            const uint32_t more = fits * AG_PACE_PATIENCE, most = p->limits.max_segment;
+            p->caps[AG_PACE_PATIENT] = more < most ? more : most;
             ag_pace_host_is_slow(&p->pace);
+        }
     } else if (p->quiet >= QUIET_WINDOWS) {
         cap = cap > p->limits.max_segment / 2 ? p->limits.max_segment : cap * 2;
         p->quiet = 0;
@@ -386,6 +397,7 @@ static void mind_the_host(struct ag_policy *p, enum end how)
     if (cap == p->cap)
         return;
     p->caps[p->pace.now] = cap;
+    ag_pace_doubt(&p->pace);
     take_cap(p);
 }
 
@@ -414,7 +426,10 @@ static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy 
             avoid_short_tail(p);
         met = settle(p, why, how != END_RULE);
     }
-    p->timing = ag_pace_segment(&p->pace, ops, v.use == AG_USE_REPLAY ? ops : 0, met);
+    p->timing = ag_pace_segment(&p->pace, ops, v.use == AG_USE_REPLAY ? ops : 0,
+                                how == END_SYNC ? AG_PACE_AT_SYNC
+                                : met           ? AG_PACE_AT_ANCHOR
+                                                : AG_PACE_ANYWHERE);
     mind_the_host(p, how);
     p->ended = node;
     begin_segment(p);
@@ -424,7 +439,7 @@ static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy 
 /* At an end by growth that would leave a tail too short for a graph. */
 static bool skip_end(struct ag_policy *p, const struct ag_node *n)
 {
-    if (!n->skip || !growing(p) || n->end)
+    if (!n->skip || !growing(p) || n->end & p->end_bit)
         return false;
     p->step++;
     aim(p);
@@ -449,7 +464,7 @@ struct ag_verdict ag_policy_op(struct ag_policy *p, uint32_t sig)
     }
     if (!ready(n))
         stop_holding(p, p->depth - 1);
-    if (p->run >= p->cut_at || n->end || (p->run >= p->recur_at && recurs(p))) {
+    if (p->run >= p->cut_at || n->end & p->end_bit || (p->run >= p->recur_at && recurs(p))) {
         if (!skip_end(p, n))
             return end_segment(p, END_RULE);
     } else if (__builtin_expect(p->run >= p->recur_at && nearly_recurs(p), 0)) {
@@ -466,9 +481,12 @@ struct ag_verdict ag_policy_drain(struct ag_policy *p, enum ag_drain_kind kind)
     if (kind == AG_DRAIN_SYNC)
         p->step = 0;
     if (p->depth)
-        return end_segment(p, END_DRAIN);
-    if (!p->pay.aside_left)
-        settle(p, BEFORE_PLACE, true);
+        return end_segment(p, kind == AG_DRAIN_SYNC ? END_SYNC : END_DRAIN);
+    if (p->pay.aside_left)
+        return v;
+    settle(p, BEFORE_PLACE, true);
+    if (kind == AG_DRAIN_SYNC)
+        p->timing = ag_pace_segment(&p->pace, 0, 0, AG_PACE_AT_SYNC);
     return v;
 }
 
@@ -545,6 +563,7 @@ enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns)
     if (news == AG_PACE_NOTHING)
         return news;
     p->sent = p->pace.now == AG_PACE_EAGER;
+    p->end_bit = 1u << p->pace.now;
     p->held_ends = p->breaks = p->broken_ops = p->quiet = 0;
     if (p->cap != p->caps[p->pace.now])
         take_cap(p);

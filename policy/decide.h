@@ -100,7 +100,7 @@ void ag_policy_forget(struct ag_policy *p);
 bool ag_policy_aside(const struct ag_policy *p);
 void ag_policy_passed(struct ag_policy *p, uint32_t ops);
 
-/* After a cut: true when the policy wants to know the time, which ag_policy_time tells it before the
+/* After a cut or a drain: true when the policy wants to know the time, which ag_policy_time tells it before the
  * next op. It measures which pace the stream should have. */
 bool ag_policy_wants_time(const struct ag_policy *p);
 enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns);

@@ -28,6 +28,7 @@ struct ag_policy {
     uint32_t caps[AG_PACE_KINDS]; /* the same for each pace */
     uint32_t cut_at;              /* run at which it ends in any case */
     uint32_t recur_at;            /* run from which a recurring window ends it */
+    uint32_t end_bit;             /* of the pace in use, in ag_node.end */
     bool sent;                    /* an op of it was answered with send, or it was spoiled */
     bool fresh;                   /* it left what is remembered */
     bool torn;                    /* a break has happened since the last place of the program */

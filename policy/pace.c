@@ -14,6 +14,7 @@ void ag_pace_init(struct ag_pace *y, enum ag_pace_kind fixed)
         .now = fixed == AG_PACE_KINDS ? AG_PACE_PROMPT : fixed,
         .measured = fixed == AG_PACE_KINDS,
         .rest_next = AG_PACE_REST_FIRST,
+        .interval = UINT32_MAX,
     };
 }
 
@@ -39,12 +40,33 @@ void ag_pace_host_is_slow(struct ag_pace *y)
         ask(y);
 }
 
-bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, bool at_anchor)
+void ag_pace_doubt(struct ag_pace *y)
+{
+    if (y->phase == AG_PACE_RESTING && y->rest > AG_PACE_REST_DOUBT)
+        y->rest = AG_PACE_REST_DOUBT;
+}
+
+/* A place that a block may end at, by how long it is. */
+static bool ends_block(struct ag_pace *y, enum ag_pace_place place)
+{
+    if (place == AG_PACE_AT_SYNC)
+        return y->ops >= AG_PACE_BLOCK;
+    if (place == AG_PACE_AT_ANCHOR)
+        return y->ops >= (y->interval <= AG_PACE_NEAR ? AG_PACE_LONGEST : AG_PACE_BLOCK);
+    return y->ops >= 2 * AG_PACE_LONGEST;
+}
+
+bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, enum ag_pace_place place)
 {
     if (!y->measured)
         return false;
     y->ops += ops;
     y->replayed += replayed;
+    y->since_sync += ops;
+    if (place == AG_PACE_AT_SYNC) {
+        y->interval = y->since_sync;
+        y->since_sync = 0;
+    }
     if (y->phase == AG_PACE_UNASKED) {
         if (y->replayed >= AG_PACE_RIPE)
             ask(y);
@@ -52,7 +74,7 @@ bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, bool at
         y->rest -= ops < y->rest ? ops : y->rest;
         if (!y->rest)
             ask(y);
-    } else if (y->ops >= (at_anchor ? AG_PACE_BLOCK : AG_PACE_LONGEST)) {
+    } else if (ends_block(y, place)) {
         y->due = true;
     }
     return y->due;
@@ -60,7 +82,7 @@ bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, bool at
 
 static bool tried(const struct ag_pace *y, int kind)
 {
-    return kind != AG_PACE_PATIENT || y->slow;
+    return !y->out[kind] && (kind != AG_PACE_PATIENT || y->slow);
 }
 
 static enum ag_pace_news begin_trial(struct ag_pace *y, uint64_t now_ns)
@@ -68,6 +90,7 @@ static enum ag_pace_news begin_trial(struct ag_pace *y, uint64_t now_ns)
     const bool turned = y->now != AG_PACE_PROMPT;
     y->round = y->skipped = 0;
     memset(y->samples, 0, sizeof y->samples);
+    memset(y->out, 0, sizeof y->out);
     y->now = AG_PACE_PROMPT;
     begin_block(y, now_ns);
     return turned ? AG_PACE_TURNED : AG_PACE_NOTHING;
@@ -89,14 +112,18 @@ static bool beats(uint32_t cost, uint32_t other, uint32_t percent)
     return (uint64_t)cost * 100 < (uint64_t)other * (100 - percent);
 }
 
-/* Does one pace's worst sample beat every other's best? Costs are sorted. */
-static bool is_clear(const struct ag_pace *y, int best)
+/* Puts out the paces whose best sample is clearly worse than the worst of `best`. Costs are sorted.
+ * Returns whether none but `best` is left. */
+static bool put_out(struct ag_pace *y, enum ag_pace_kind best)
 {
-    for (int k = 0; k < AG_PACE_KINDS; k++)
-        if (k != best && tried(y, k) &&
-            !beats(y->cost[best][y->samples[best] - 1], y->cost[k][0], AG_PACE_CLEARLY))
-            return false;
-    return true;
+    bool alone = true;
+    for (int k = 0; k < AG_PACE_KINDS; k++) {
+        if (k == (int)best || !tried(y, k))
+            continue;
+        y->out[k] = beats(y->cost[best][y->samples[best] - 1], y->cost[k][0], AG_PACE_CLEARLY);
+        alone &= y->out[k];
+    }
+    return alone;
 }
 
 /* The pace with the smallest median; prompt, unless it is beaten by enough. */
@@ -106,7 +133,7 @@ static enum ag_pace_kind best_of(struct ag_pace *y)
     enum ag_pace_kind best = AG_PACE_PROMPT;
     for (int k = 0; k < AG_PACE_KINDS; k++) {
         sort(y->cost[k], y->samples[k]);
-        cost[k] = tried(y, k) ? y->cost[k][y->samples[k] / 2] : UINT32_MAX;
+        cost[k] = y->samples[k] ? y->cost[k][y->samples[k] / 2] : UINT32_MAX;
     }
     for (int k = 0; k < AG_PACE_KINDS; k++)
         if (cost[k] < cost[best] && beats(cost[k], cost[AG_PACE_PROMPT], AG_PACE_GAIN))
@@ -114,12 +141,20 @@ static enum ag_pace_kind best_of(struct ag_pace *y)
     return best;
 }
 
+/* The first pace from `from` on that is still in the trial; AG_PACE_KINDS: none. */
+static int next_tried(const struct ag_pace *y, int from)
+{
+    while (from < AG_PACE_KINDS && !tried(y, from))
+        from++;
+    return from;
+}
+
 /* A round is over. */
 static enum ag_pace_news judge(struct ag_pace *y)
 {
     const enum ag_pace_kind best = best_of(y);
-    if (++y->round < AG_PACE_ROUNDS && !is_clear(y, (int)best)) {
-        y->now = AG_PACE_PROMPT;
+    if (++y->round < AG_PACE_ROUNDS && !put_out(y, best)) {
+        y->now = (enum ag_pace_kind)next_tried(y, 0);
         return AG_PACE_TURNED;
     }
     y->now = best;
@@ -154,13 +189,11 @@ enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns)
     if (y->samples[y->now] % AG_PACE_SAMPLES)
         return AG_PACE_NOTHING;
     y->skipped = 0;
-    for (int k = y->now + 1; k < AG_PACE_KINDS; k++) {
-        if (tried(y, k)) {
-            y->now = (enum ag_pace_kind)k;
-            return AG_PACE_TURNED;
-        }
-    }
-    return judge(y);
+    const int next = next_tried(y, y->now + 1);
+    if (next == AG_PACE_KINDS)
+        return judge(y);
+    y->now = (enum ag_pace_kind)next;
+    return AG_PACE_TURNED;
 }
 
 uint64_t ag_pace_skip_rest(struct ag_pace *y)

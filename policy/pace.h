@@ -15,9 +15,10 @@
  * A trial begins when AG_PACE_RIPE ops were replayed, and when the host is first found slow. It has
  * up to AG_PACE_ROUNDS rounds of one turn for each pace. A turn is made of blocks: some that do not
  * count (the device's queue still holds the work of the turn before, graphs have to be built), then
- * AG_PACE_SAMPLES that do. A block ends at the anchor of the stream, so that it covers whole
- * iterations. Where each sample of one pace beats all others clearly, one round is enough. After the
- * verdict the stream rests for a number of ops that doubles with each trial. */
+ * AG_PACE_SAMPLES that do. A block ends at a synchronisation, or, where those are rare,
+ * at the anchor of the stream, so that it covers whole
+ * iterations. A pace whose best sample is clearly worse than another's worst is out of the trial. After
+ * the verdict the stream rests for a number of ops that doubles with each trial. */
 #ifndef AG_POLICY_PACE_H
 #define AG_POLICY_PACE_H
 
@@ -31,13 +32,15 @@ extern "C" {
 #define AG_PACE_PATIENCE 10u  /* bounds */
 #define AG_PACE_RIPE 2048u    /* replayed ops before the first trial */
 #define AG_PACE_BLOCK 256u    /* least ops of a block */
-#define AG_PACE_LONGEST 4096u /* ops at which a block ends without an anchor */
+#define AG_PACE_LONGEST 4096u /* ops at which a block no longer waits for a synchronisation */
+#define AG_PACE_NEAR 1024u    /* ops between synchronisations that a block waits for */
 #define AG_PACE_SKIPS 12u     /* most blocks of a turn that do not count */
 #define AG_PACE_SAMPLES 3u    /* blocks of a turn that count */
 #define AG_PACE_ROUNDS 3u     /* most rounds of a trial */
 #define AG_PACE_GAIN 1u       /* percent by which another pace has to beat prompt */
-#define AG_PACE_CLEARLY 15u   /* percent that end a trial after a round */
+#define AG_PACE_CLEARLY 15u   /* percent that put a pace out of a trial */
 #define AG_PACE_REST_FIRST (1ull << 18)
+#define AG_PACE_REST_DOUBT (1ull << 14)
 #define AG_PACE_REST_MOST (1ull << 26)
 
 enum ag_pace_kind { AG_PACE_PROMPT, AG_PACE_EAGER, AG_PACE_PATIENT, AG_PACE_KINDS };
@@ -51,8 +54,10 @@ struct ag_pace {
     uint8_t phase;
     uint8_t round, skipped; /* rounds behind; blocks of this turn that did not count */
     uint8_t samples[AG_PACE_KINDS];
-    bool due;                 /* a block is complete: the time is wanted */
-    uint32_t ops, replayed;   /* of the block under way; before the first trial: of the stream */
+    bool out[AG_PACE_KINDS]; /* of this trial */
+    bool due;                /* a block is complete: the time is wanted */
+    uint32_t ops, replayed;  /* of the block under way; before the first trial: of the stream */
+    uint32_t since_sync, interval; /* ops since the last synchronisation, and before it */
     uint64_t began_ns;        /* the block under way, 0: the trial begins when the time is told */
     uint64_t rest, rest_next; /* ops until the next trial */
     uint32_t cost[AG_PACE_KINDS][AG_PACE_ROUNDS * AG_PACE_SAMPLES]; /* 1/16 ns per op */
@@ -66,9 +71,14 @@ void ag_pace_init(struct ag_pace *y, enum ag_pace_kind fixed);
 /* The host does not make segments within the bound. The first call begins a trial. */
 void ag_pace_host_is_slow(struct ag_pace *y);
 
-/* A segment of `ops` ended, `replayed` of them by a graph, at the anchor or not. True: call
- * ag_pace_time. */
-bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, bool at_anchor);
+/* What was measured holds no more: segments have another length. The next trial is soon. */
+void ag_pace_doubt(struct ag_pace *y);
+
+/* Where a segment ended. */
+enum ag_pace_place { AG_PACE_ANYWHERE, AG_PACE_AT_ANCHOR, AG_PACE_AT_SYNC };
+
+/* A segment of `ops` ended, `replayed` of them by a graph. True: call ag_pace_time. */
+bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, enum ag_pace_place place);
 
 /* `now_ns`: any monotonic clock that runs while the program waits; not 0. */
 enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns);

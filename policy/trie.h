@@ -29,11 +29,11 @@ struct ag_node {
     uint32_t ready_below; /* graphs strictly below */
     uint32_t stamp;       /* ag_trie.now when made or when a segment last ended here */
     uint32_t seen : 16;   /* times a segment ended here since the last graph, saturating */
-    uint32_t breaks : 6;  /* times in a row that an irregular end came here, saturating */
+    uint32_t breaks : 5;  /* times in a row that an irregular end came here, saturating */
     uint32_t drops : 3;   /* graphs lost, up to MAX_DROPS: each doubles the sightings asked for */
     uint32_t failed : 1;  /* no graph can be built */
     uint32_t pending : 1; /* a build was asked for, its outcome is not known */
-    uint32_t end : 1;     /* a segment that comes here ends here */
+    uint32_t end : 3;     /* by pace: a segment that comes here ends here */
     uint32_t skip : 1;    /* a segment that comes here does not end here by growth */
     uint32_t keep : 1;    /* mark of the prune under way */
     uint32_t used : 1;    /* not a free slot */

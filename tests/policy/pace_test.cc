@@ -66,12 +66,13 @@ class Simulation
     {
         return ag_policy_pace(policy_);
     }
-    uint64_t asked = 0, trials = 0;
+    uint64_t asked = 0, trials = 0, launches = 0, replayed = 0;
 
   private:
     void Launch(uint32_t sig)
     {
         host_ += program_.gap;
+        launches++;
         // The liveness thread has looked meanwhile.
         if (held_ && host_ - first_held_ > BOUND * patience_)
             Cut(ag_policy_drain(policy_, AG_DRAIN_BREAK));
@@ -107,6 +108,7 @@ class Simulation
     {
         if (v.use == AG_USE_REPLAY) {
             host_ += GRAPH + NODE * held_;
+            replayed += held_;
             device_ = std::max(device_, host_) + program_.work * held_;
         } else {
             Send(held_);
@@ -115,6 +117,11 @@ class Simulation
         open_ = false;
         if (v.use == AG_USE_BUILD)
             ag_policy_built(policy_, v.segment, ++graphs_);
+        TellTime();
+    }
+
+    void TellTime()
+    {
         if (!ag_policy_wants_time(policy_))
             return;
         asked++;
@@ -124,7 +131,7 @@ class Simulation
 
     void Sync()
     {
-        Cut(ag_policy_drain(policy_, AG_DRAIN_SYNC));
+        Cut(ag_policy_drain(policy_, AG_DRAIN_SYNC)); // also tells the time, cut or not
         host_ = std::max(host_, device_) + SYNC;
     }
 
@@ -168,6 +175,17 @@ TEST(Pace, AFastHostKeepsItsGraphsAfterAShortTrial)
     EXPECT_EQ(AG_PACE_PROMPT, s.Pace());
 }
 
+// The trials themselves leave most launches to graphs, in a program that ends after a few thousand iterations too.
+TEST(Pace, ATrialIsShort)
+{
+    for (double gap : {16., 30., 40.}) {
+        Simulation s({gap, 2, 118, 60});
+        s.Run(420);
+        EXPECT_GT(double(s.replayed), 0.75 * double(s.launches)) << gap;
+        EXPECT_EQ(AG_PACE_PATIENT, s.Pace()) << gap;
+    }
+}
+
 TEST(Pace, ATrialIsRepeatedEverMoreSeldom)
 {
     Simulation s({30, 2, 120, 1});
@@ -206,14 +224,12 @@ Plane Sweep(ag_pace_kind pace)
     return plane;
 }
 
-// C5: the whole plane of hosts and devices, in simulated time. What is left above AG_PACE_GAIN percent comes from
-// lengths of segments that changed after the verdict; the next trial sees them.
+// C5: the whole plane of hosts and devices, in simulated time.
 TEST(Pace, NoHostAndNoDeviceIsSlowedDown)
 {
     const Plane plane = Sweep(AG_PACE_KINDS);
-    EXPECT_LE(plane.worst, 1.05);
-    EXPECT_LE(plane.above, plane.programs / 50);
-    EXPECT_LT(plane.sum / plane.programs, 0.95);
+    EXPECT_LE(plane.worst, 1.02);
+    EXPECT_LT(plane.sum / plane.programs, 0.94);
 }
 
 // ... and a pace that is not measured does slow some down: the plane can tell.
