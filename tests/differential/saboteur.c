@@ -64,6 +64,84 @@ static bool is_pageable(const void *p)
            CUDA_SUCCESS;
 }
 
+/* ---- what is no fault: every operation as a graph of one node ---- */
+
+static CUresult run_graph(CUgraph graph, CUresult added, CUstream stream)
+{
+    CUgraphExec exec = NULL;
+    CUresult ret = added ? added : cuGraphInstantiate(&exec, graph, 0);
+    if (!ret)
+        ret = cuGraphLaunch(exec, stream);
+    if (exec)
+        cuGraphExecDestroy(exec);
+    cuGraphDestroy(graph);
+    return ret;
+}
+
+static bool as_graph(CUgraph *out, CUcontext *out_ctx)
+{
+    return is("as_graphs") && !cuCtxGetCurrent(out_ctx) && !cuGraphCreate(out, 0);
+}
+
+static CUresult copy_as_graph(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+    CUgraph graph;
+    CUgraphNode node;
+    CUcontext ctx;
+    if (!bytes || !as_graph(&graph, &ctx))
+        return CUDA_ERROR_UNKNOWN;
+    CUDA_MEMCPY3D c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .srcDevice = src,
+                       .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                       .dstDevice = dst,
+                       .WidthInBytes = bytes,
+                       .Height = 1,
+                       .Depth = 1};
+    return run_graph(graph, cuGraphAddMemcpyNode(&node, graph, NULL, 0, &c, ctx), stream);
+}
+
+static CUresult memset_as_graph(CUdeviceptr at, unsigned value, size_t n, CUstream stream)
+{
+    CUgraph graph;
+    CUgraphNode node;
+    CUcontext ctx;
+    if (!n || !as_graph(&graph, &ctx))
+        return CUDA_ERROR_UNKNOWN;
+    CUDA_MEMSET_NODE_PARAMS set = {at, 0, value, 4, n, 1};
+    return run_graph(graph, cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx), stream);
+}
+
+static CUresult record_as_graph(CUevent event, CUstream stream)
+{
+    CUgraph graph;
+    CUgraphNode node;
+    CUcontext ctx;
+    if (!event || !as_graph(&graph, &ctx))
+        return CUDA_ERROR_UNKNOWN;
+    return run_graph(graph, cuGraphAddEventRecordNode(&node, graph, NULL, 0, event), stream);
+}
+
+static CUresult wait_as_graph(CUstream stream, CUevent event)
+{
+    CUgraph graph;
+    CUgraphNode node;
+    CUcontext ctx;
+    if (!as_graph(&graph, &ctx))
+        return CUDA_ERROR_UNKNOWN;
+    return run_graph(graph, cuGraphAddEventWaitNode(&node, graph, NULL, 0, event), stream);
+}
+
+static CUresult host_as_graph(CUstream stream, CUhostFn fn, void *data)
+{
+    CUgraph graph;
+    CUgraphNode node;
+    CUcontext ctx;
+    CUDA_HOST_NODE_PARAMS host = {fn, data};
+    if (!as_graph(&graph, &ctx))
+        return CUDA_ERROR_UNKNOWN;
+    return run_graph(graph, cuGraphAddHostNode(&node, graph, NULL, 0, &host), stream);
+}
+
 /* The source is read when the copy is passed on, not at the call. */
 CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
 {
@@ -80,6 +158,8 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t bytes, CUstr
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
     if (is("wait_dropped") && every(3))
+        return CUDA_SUCCESS;
+    if (!flags && !wait_as_graph(stream, event))
         return CUDA_SUCCESS;
     if (!is("wait_means_later_record"))
         return REAL(cuStreamWaitEvent)(stream, event, flags);
@@ -102,6 +182,8 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
         if (!cuStreamGetCtx(side, &owner) && owner == here)
             return REAL(cuEventRecord)(event, side);
     }
+    if (!record_as_graph(event, stream))
+        return CUDA_SUCCESS;
     return REAL(cuEventRecord)(event, stream);
 }
 
@@ -120,6 +202,8 @@ CUresult cuStreamCreate(CUstream *out, unsigned flags)
 CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t n, CUstream stream)
 {
     catch_up();
+    if (!memset_as_graph(at, value, n, stream))
+        return CUDA_SUCCESS;
     if (is("memset_lost") && every(5))
         return CUDA_SUCCESS;
     if (is("memset_twice") && every(5))
@@ -133,8 +217,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
     static CUdeviceptr dst_before, src_before;
     static size_t bytes_before;
     catch_up();
-    CUresult ret = CUDA_ERROR_UNKNOWN;
-    if (is("stale_copy") && dst_before && every(4))
+    CUresult ret = copy_as_graph(dst, src, bytes, stream);
+    if (ret && is("stale_copy") && dst_before && every(4))
         ret = REAL(cuMemcpyDtoDAsync)(dst_before, src_before, bytes_before, stream);
     if (ret)
         ret = REAL(cuMemcpyDtoDAsync)(dst, src, bytes, stream);
@@ -147,6 +231,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstr
 /* Called at once, in the caller's thread. */
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *data)
 {
+    if (!host_as_graph(stream, fn, data))
+        return CUDA_SUCCESS;
     if (!is("called_too_soon") || !every(4))
         return REAL(cuLaunchHostFunc)(stream, fn, data);
     CUresult ret = REAL(cuStreamQuery)(stream);

@@ -40,6 +40,16 @@ TEST(Saboteur, WithoutAFaultIsNotSuspected)
     EXPECT_EQ(60u, sum.seeds);
 }
 
+TEST(Saboteur, ThatRunsOperationsAsGraphsOfOneNodeIsNotSuspected)
+{
+    Summary sum = run_seeds(setup("as_graphs"), 1, 100);
+    for (const Failure &f : sum.failures)
+        ADD_FAILURE() << "seed " << f.seed << ": " << f.why;
+    for (const char *name : {"memcpy", "memset", "hostFunc"})
+        EXPECT_GT(sum.names[name].second, 100u) << name;
+    fputs(sum.text().c_str(), stdout);
+}
+
 TEST_P(Sabotaged, IsFoundOutByRandomProgramsAlone)
 {
     ag_diff::Setup s = ::setup(GetParam());
