@@ -106,6 +106,7 @@ struct sim_work {
             uintptr_t at;
             size_t bytes;
             bool cancelled; /* a free whose memory was given out again before it ran */
+            bool begun;     /* a free that has released its memory, though it is not done yet */
         } memory;
     };
 };

@@ -68,7 +68,8 @@ static struct sim_range *take_back(struct sim_stream *s, const struct sim_pool *
 {
     for (struct late_free **at = &late; *at; at = &(*at)->next) {
         struct late_free *l = *at;
-        if (l->stream != s || l->range->bytes != bytes || l->range->pool != pool)
+        if (l->stream != s || l->op->done || l->op->work->memory.begun ||
+            l->range->bytes != bytes || l->range->pool != pool)
             continue;
         struct sim_range *r = l->range;
         l->op->work->memory.cancelled = true;

@@ -381,8 +381,9 @@ static void check_use(const struct sim_work *w)
     }
 }
 
-static void release_memory(const struct sim_work *w)
+static void release_memory(struct sim_work *w)
 {
+    w->memory.begun = true;
     struct sim_range *r = sim_memory_at(w->memory.at);
     if (!w->memory.cancelled && r && r->base == w->memory.at && r->freeing)
         sim_memory_release(r);
