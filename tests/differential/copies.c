@@ -301,7 +301,7 @@ void df_copy_bad(struct df_step *step)
         ret = cuMemcpyHtoDAsync(0x10000, bytes, 16, stream->handle);
         break;
     case 2:
-        ret = cuMemcpyDtoDAsync(step->lane->fixed + DF_BYTES - 4, p, 8, stream->handle);
+        ret = cuMemcpyDtoDAsync(p, step->lane->fixed, (size_t)1 << 40, stream->handle);
         break;
     case 3:
         ret = cuMemsetD32Async(p + 1, 1, 4, stream->handle);
