@@ -30,7 +30,7 @@ static bool concerned(const struct ag_oplog *log, enum ag_drain_kind kind)
     return kind == AG_DRAIN_SYNC && !atomic_load_explicit(&log->anchored, memory_order_relaxed);
 }
 
-void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, enum ag_row row)
+void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, enum ag_row row)
 {
     if (ag_thread.busy)
         return;
@@ -44,9 +44,8 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, enum ag_row row)
 #endif
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        if (!concerned(log, kind))
+        if (!concerned(log, kind) || !ag_oplog_enter_for(log, about))
             continue;
-        ag_oplog_enter(log);
         if (log->sent < log->n && cap->counters->drains)
             ag_count(&cap->counters->drains[row], 1);
         finish(log, kind, AG_REFUSAL_SHORT);
@@ -54,13 +53,12 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, enum ag_row row)
     }
 }
 
-void ag_note_idle(struct ag_capture *cap)
+void ag_note_idle(struct ag_capture *cap, CUstream about)
 {
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        if (ag_thread.busy || !concerned(log, AG_DRAIN_SYNC))
+        if (ag_thread.busy || !concerned(log, AG_DRAIN_SYNC) || !ag_oplog_enter_for(log, about))
             continue;
-        ag_oplog_enter(log);
         if (!log->n)
             finish(log, AG_DRAIN_SYNC, AG_REFUSAL_SHORT);
         ag_oplog_leave(log);
@@ -77,9 +75,8 @@ CUresult ag_take_pending(struct ag_capture *cap)
         return CUDA_SUCCESS;
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        if (log->ctx != ctx)
+        if (log->ctx != ctx || !ag_oplog_enter_for(log, AG_ABOUT_NO_STREAM))
             continue;
-        ag_oplog_enter(log);
         ret = log->pending;
         log->pending = CUDA_SUCCESS;
         if (ret != CUDA_SUCCESS) {
@@ -140,7 +137,7 @@ static void retire(struct ag_capture *cap, enum ag_row row,
 {
     if (ag_thread.busy)
         return;
-    ag_drain(cap, AG_DRAIN_ASYNC, row);
+    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
         if (!atomic_load(&log->used)) /* its context may be gone */
@@ -182,7 +179,7 @@ static void forget_stream(struct ag_oplog *log, const void *handle)
 void ag_retire_stream(struct ag_capture *cap, CUstream handle, enum ag_row row)
 {
     if (handle == CU_STREAM_LEGACY || !handle)
-        ag_drain(cap, AG_DRAIN_ASYNC, row);
+        ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
     else
         retire(cap, row, forget_stream, handle);
 }
@@ -234,7 +231,7 @@ void ag_attribute_changes(struct ag_capture *cap, CUfunction f, int attribute, i
         ag_oplog_leave(log);
     }
     if (drain || !found)
-        ag_drain(cap, AG_DRAIN_ASYNC, row);
+        ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
 }
 
 /* Caller has entered the log. */
@@ -352,7 +349,7 @@ void ag_capture_begins(struct ag_capture *cap, enum ag_row row)
     atomic_fetch_add(&cap->capturing, 1);
     if (ag_thread.busy)
         return;
-    ag_drain(cap, AG_DRAIN_ASYNC, row);
+    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
     drain_surely(cap, AG_DRAIN_ASYNC);
 }
 
@@ -416,9 +413,8 @@ void ag_look(struct ag_capture *cap)
 {
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        if (!overdue(log))
+        if (!overdue(log) || !ag_oplog_enter_for(log, AG_ABOUT_NO_STREAM))
             continue;
-        ag_oplog_enter(log);
         if (log->sent < log->n && log->looked == atomic_load(&log->flushes) + 1) {
             ag_count(&cap->counters->liveness_flushes, 1);
             finish(log, AG_DRAIN_BREAK, AG_REFUSAL_LIVENESS);

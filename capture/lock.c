@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define SPINS 100 /* a holder submits for about a microsecond: worth a short wait before sleeping */
@@ -15,17 +16,48 @@ static void pause_cpu(void)
 #endif
 }
 
+static bool spin(struct ag_lock *lock)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (ag_lock_try(lock))
+            return true;
+        pause_cpu();
+    }
+    return false;
+}
+
 void ag_lock_wait(struct ag_lock *lock)
 {
     const int saved = errno;
-    for (int i = 0; i < SPINS; i++) {
-        if (ag_lock_try(lock))
-            return;
-        pause_cpu();
-    }
+    if (spin(lock))
+        return;
     while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0)
         syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);
     errno = saved;
+}
+
+bool ag_lock_wait_for(struct ag_lock *lock, uint32_t us)
+{
+    const int saved = errno;
+    struct timespec until;
+    bool late = false;
+    if (spin(lock))
+        return true;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)us * 1000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0) {
+        if (late) {
+            errno = saved;
+            return false;
+        }
+        late = syscall(SYS_futex, &lock->state, FUTEX_WAIT_BITSET_PRIVATE, 2, &until, NULL,
+                       FUTEX_BITSET_MATCH_ANY) != 0 &&
+               errno == ETIMEDOUT;
+    }
+    errno = saved;
+    return true;
 }
 
 void ag_lock_wake(struct ag_lock *lock)

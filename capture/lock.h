@@ -20,6 +20,8 @@ struct ag_lock {
 };
 
 void ag_lock_wait(struct ag_lock *lock);
+/* Waits for so long at most; false: not taken. */
+bool ag_lock_wait_for(struct ag_lock *lock, uint32_t us);
 void ag_lock_wake(struct ag_lock *lock);
 
 #ifndef __cplusplus

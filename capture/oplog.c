@@ -219,15 +219,77 @@ void ag_oplog_enter_current(struct ag_oplog *log)
     ag_lock_take(&log->lock);
 }
 
-void ag_oplog_enter(struct ag_oplog *log)
+/* The lock is taken. Is the holder inside a submission that the caller need not wait for? Work that
+ * is behind the legacy stream in CUDA's order has to. */
+static bool may_leave_alone(struct ag_oplog *log, CUstream about)
+{
+    const CUstream to = atomic_load(&log->submitting);
+    return to && to != CU_STREAM_LEGACY && to != about;
+}
+
+#define GIVE_UP_US 1000 /* a segment that goes op by op takes about as long */
+
+static bool wait_for(struct ag_oplog *log, CUstream about)
+{
+    if (about == AG_ABOUT_ALL || about == CU_STREAM_LEGACY) {
+        ag_lock_wait(&log->lock);
+        return true;
+    }
+    for (;;) {
+        const uint32_t before = atomic_load(&log->submission);
+        if (atomic_load(&log->given_up) == before && may_leave_alone(log, about) &&
+            atomic_load(&log->submission) == before)
+            return false;
+        if (ag_lock_wait_for(&log->lock, GIVE_UP_US))
+            return true;
+        if (may_leave_alone(log, about) && atomic_load(&log->submission) == before)
+            atomic_store(&log->given_up, before);
+    }
+}
+
+bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about)
+{
+    ag_thread.busy++;
+    if (ag_lock_try(&log->lock) || wait_for(log, about))
+        return true;
+    ag_thread.busy--;
+    return false;
+}
+
+static void make_current(struct ag_oplog *log)
 {
     const struct ag_driver *drv = log->cap->drv;
     CUcontext now = NULL;
-    ag_oplog_enter_current(log);
     if (!atomic_load(&log->used)) /* the context may be gone; there is nothing to call it for */
         return;
     if (ag_real(drv, cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now != log->ctx)
         log->pushed = ag_real(drv, cuCtxPushCurrent_v2)(log->ctx) == CUDA_SUCCESS;
+}
+
+void ag_oplog_enter(struct ag_oplog *log)
+{
+    ag_oplog_enter_current(log);
+    make_current(log);
+}
+
+bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about)
+{
+    const bool entered = ag_oplog_enter_current_for(log, about);
+    if (entered)
+        make_current(log);
+    return entered;
+}
+
+void ag_oplog_submits(struct ag_oplog *log, CUstream stream)
+{
+    const uint32_t n = atomic_load_explicit(&log->submission, memory_order_relaxed) + 1;
+    atomic_store_explicit(&log->submission, n ? n : 1, memory_order_relaxed);
+    atomic_store_explicit(&log->submitting, stream, memory_order_release);
+}
+
+void ag_oplog_submitted(struct ag_oplog *log)
+{
+    atomic_store_explicit(&log->submitting, NULL, memory_order_relaxed);
 }
 
 void ag_oplog_leave(struct ag_oplog *log)

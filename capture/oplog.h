@@ -24,6 +24,10 @@ extern "C" {
 #define AG_CONTEXTS_MAX 256
 #define AG_MADE_SLOTS 1024 /* power of two */
 
+/* In place of the stream that a call is about. */
+#define AG_ABOUT_ALL ((CUstream)0)
+#define AG_ABOUT_NO_STREAM ((CUstream) ~(uintptr_t)0)
+
 struct ag_graph;
 
 struct ag_op {
@@ -85,6 +89,10 @@ struct ag_oplog {
     /* The liveness thread's own: at its last look `flushes` + 1 and `arrived`, and the looks since
      * `flushes` changed. */
     uint32_t looked, looked_arrived, looks;
+    /* The stream that the lock's holder is submitting to, NULL: none; how many submissions there
+     * were, the one under way included; which of them somebody gave up waiting for. */
+    AG_ATOMIC(CUstream) submitting;
+    AG_ATOMIC(uint32_t) submission, given_up;
     AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
     AG_ATOMIC(uint32_t)
     anchored;            /* 1: no op since the last synchronisation; read without the lock */
@@ -145,6 +153,17 @@ uint64_t ag_now_ns(void);
 void ag_oplog_enter(struct ag_oplog *log);
 /* The same for a thread whose current context is the log's. */
 void ag_oplog_enter_current(struct ag_oplog *log);
+/* A submission may block: the driver's queue of a stream has room for about 1,020 launches. Enters
+ * like ag_oplog_enter, unless the lock's holder is inside such a submission to another stream than
+ * `about` and does not come out of it: then false. What is left there was not asked for: another
+ * stream's work, by a call that without the shim would not have returned yet. AG_ABOUT_ALL always
+ * enters, AG_ABOUT_NO_STREAM waits for no stream's sake. */
+bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about);
+/* The same as ag_oplog_enter_current does. */
+bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about);
+/* Around driver calls that submit, under the log's lock. */
+void ag_oplog_submits(struct ag_oplog *log, CUstream stream);
+void ag_oplog_submitted(struct ag_oplog *log);
 void ag_oplog_leave(struct ag_oplog *log);
 /* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread,
  * any lock. */

@@ -55,6 +55,7 @@ CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
     if (log->sent == log->n)
         return CUDA_SUCCESS;
     ag_count(&counters->eager[why], log->n - log->sent);
+    ag_oplog_submits(log, log->cur->handle);
     for (uint32_t i = log->sent; i < log->n; i++) {
         if (last != CUDA_SUCCESS)
             ag_oplog_keep_error(log, last);
@@ -77,6 +78,7 @@ CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
         if (last != CUDA_SUCCESS)
             ag_count(&counters->flush_errors, 1);
     }
+    ag_oplog_submitted(log);
     submitted(log);
     return last;
 }
@@ -110,7 +112,9 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
         refuse(g, AG_REFUSAL_PATCH_FAILED, CUDA_SUCCESS);
         return AG_REFUSAL_PATCH_FAILED;
     }
+    ag_oplog_submits(log, log->cur->handle);
     const CUresult ret = ag_graph_launch(g, log->cap->drv);
+    ag_oplog_submitted(log);
     if (ret != CUDA_SUCCESS) {
         refuse(g, AG_REFUSAL_LAUNCH_FAILED, ret);
         return AG_REFUSAL_LAUNCH_FAILED;

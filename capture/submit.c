@@ -28,7 +28,7 @@ static CUresult send(struct ag_capture *cap, const struct ag_launch *l)
 /* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
 static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
 {
-    ag_drain(cap, AG_DRAIN_ASYNC, l->row);
+    ag_drain(cap, AG_DRAIN_ASYNC, l->stream, l->row);
     const CUresult pending = ag_take_pending(cap);
     if (pending != CUDA_SUCCESS)
         return pending;
@@ -53,12 +53,14 @@ static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct a
     return ag_attrs_admissible(l->full) ? AG_REFUSAL_NONE : AG_REFUSAL_ATTRIBUTE;
 }
 
-/* The record of the launch's stream; the last one of the thread is remembered. */
-static struct ag_stream *find_stream(struct ag_capture *cap, CUstream handle)
+/* The record of the launch's stream; the last one of the thread is remembered. NULL: *out_why. */
+static struct ag_stream *find_stream(struct ag_capture *cap, CUstream handle,
+                                     enum ag_refusal *out_why)
 {
     const uint32_t epoch = atomic_load_explicit(&cap->epoch, memory_order_acquire);
     struct ag_thread *t = &ag_thread;
     CUcontext ctx = NULL;
+    *out_why = AG_REFUSAL_NO_MEMORY;
     if (!handle)
         handle = CU_STREAM_LEGACY;
     if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
@@ -68,7 +70,10 @@ static struct ag_stream *find_stream(struct ag_capture *cap, CUstream handle)
     struct ag_oplog *log = ag_oplog_of(cap, ctx);
     if (!log)
         return NULL;
-    ag_oplog_enter(log);
+    *out_why = AG_REFUSAL_QUEUE_FULL;
+    if (!ag_oplog_enter_for(log, handle))
+        return NULL;
+    *out_why = AG_REFUSAL_NO_MEMORY;
     struct ag_stream *s = ag_stream_of(log, handle);
     ag_oplog_leave(log);
     *t = (struct ag_thread){t->busy, ctx, handle, epoch, s};
@@ -313,7 +318,9 @@ static void refused(struct ag_oplog *log, const struct decision *d)
 static CUresult send_and_build(struct ag_oplog *log, const struct ag_launch *l,
                                const struct decision *d)
 {
+    ag_oplog_submits(log, log->cur->handle);
     const CUresult ret = send(log->cap, l);
+    ag_oplog_submitted(log);
     if (ret != CUDA_SUCCESS)
         ag_policy_failed(log->cur->policy, d->verdict.segment);
     if (ret != CUDA_SUCCESS)
@@ -341,7 +348,11 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
 {
     struct ag_oplog *log = s->log;
     struct decision d = {.send = false};
-    ag_oplog_enter_current(log);
+    if (!ag_oplog_enter_current_for(log, s->handle)) {
+        ag_count(&log->cap->counters->launches_seen, 1);
+        ag_count(&log->cap->counters->eager[AG_REFUSAL_QUEUE_FULL], 1);
+        return ag_settle_status(log->cap, send(log->cap, l));
+    }
     const bool troubled = log->pending != CUDA_SUCCESS;
     if (!troubled)
         d = accept(log, s, l);
@@ -405,13 +416,13 @@ CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l)
 {
     if (ag_thread.busy)
         return send(cap, l);
-    const enum ag_refusal why = inadmissible(cap, l);
+    enum ag_refusal why = inadmissible(cap, l);
     struct ag_stream *s = why == AG_REFUSAL_NONE ? last_stream(cap, l->stream) : NULL;
     if (s && may_pass(cap, s))
         return pass_aside(s, l);
-    s = why == AG_REFUSAL_NONE ? find_stream(cap, l->stream) : NULL;
+    s = why == AG_REFUSAL_NONE ? find_stream(cap, l->stream, &why) : NULL;
     if (!s)
-        return pass(cap, l, why == AG_REFUSAL_NONE ? AG_REFUSAL_NO_MEMORY : why);
+        return pass(cap, l, why);
     if (may_pass(cap, s))
         return pass_aside(s, l);
     return submit(s, l);

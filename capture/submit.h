@@ -24,9 +24,11 @@ struct ag_launch {
 /* Holds the launch or makes it. Returns what the program is to see. */
 CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l);
 
-/* Hands everything held in the process to the driver; never waits for the device. `row`: on whose
- * behalf. */
-void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, enum ag_row row);
+/* Hands everything held in the process to the driver; never waits for the device. `about`: the only
+ * stream whose work the call can see or has to follow, AG_ABOUT_ALL where that is not known, or
+ * AG_ABOUT_NO_STREAM (an event: what it stands for was submitted when it was recorded). `row`: on
+ * whose behalf. */
+void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, enum ag_row row);
 /* Looks at a status the program is about to see, and returns it: after a sticky error nothing is
  * held any more. */
 CUresult ag_settle_status(struct ag_capture *cap, CUresult ret);
@@ -36,7 +38,7 @@ CUresult ag_deliver(struct ag_capture *cap, CUresult ret);
 /* The pending error of the current context, once; CUDA_SUCCESS when there is none. */
 CUresult ag_take_pending(struct ag_capture *cap);
 /* The program has seen that the device is idle (a query answered success). */
-void ag_note_idle(struct ag_capture *cap);
+void ag_note_idle(struct ag_capture *cap, CUstream about);
 
 /* Drains, then forgets. Called before the driver is told; handles are re-used afterwards. */
 void ag_retire_module(struct ag_capture *cap, CUmodule module,

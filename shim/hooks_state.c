@@ -91,7 +91,7 @@ REFERENCE(cuModuleGetSurfRef, (CUsurfref * ref, CUmodule m, const char *name), (
 
 CUresult ag_hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
-    ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ROW_cuLibraryGetKernel);
+    ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuLibraryGetKernel);
     const CUresult ret = AG_DRIVER(cuLibraryGetKernel)(kernel, library, name);
     if (ret == CUDA_SUCCESS && kernel)
         ag_func_note_kernel(*kernel);
@@ -103,7 +103,7 @@ CUresult ag_hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const c
 CUresult ag_hook_cuKernelGetFunction(CUfunction *f, CUkernel kernel)
 {
     if (!ag_function_is_made(AG_CAP, kernel))
-        ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ROW_cuKernelGetFunction);
+        ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuKernelGetFunction);
     const CUresult ret = AG_DRIVER(cuKernelGetFunction)(f, kernel);
     if (ret == CUDA_SUCCESS)
         ag_function_made(AG_CAP, kernel);

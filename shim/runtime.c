@@ -308,7 +308,7 @@ ag_fn ag_runtime_first(unsigned row)
 
 ag_fn ag_drain_thunk(unsigned row)
 {
-    ag_drain(ag_runtime_capture(), AG_DRAIN_ASYNC, row);
+    ag_drain(ag_runtime_capture(), AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
     return ag_real_slot[row];
 }
 
@@ -317,7 +317,7 @@ ag_fn ag_pool_thunk(unsigned number)
     atomic_fetch_add(&ag_unseen_calls, 1);
 #ifndef AG_MUTANT_UNKNOWN_PASSES /* what the table lacks does not drain */
     if (atomic_load(&runtime.ready))
-        ag_drain(ag_runtime_capture(), AG_DRAIN_ASYNC, AG_ROW_cuInit);
+        ag_drain(ag_runtime_capture(), AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuInit);
 #endif
     return ag_pool_real[number];
 }

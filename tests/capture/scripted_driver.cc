@@ -336,7 +336,7 @@ CUresult ScriptedDriver::Launch8(CUfunction f, unsigned long long value, unsigne
 
 CUresult ScriptedDriver::Synchronize()
 {
-    ag_drain(&cap, AG_DRAIN_SYNC, AG_ROW_cuCtxSynchronize);
+    ag_drain(&cap, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
     const CUresult ret = ag_deliver(&cap, ag_real(&table, cuCtxSynchronize)());
     CheckInvariants();
     return ret;

@@ -246,13 +246,23 @@ static void ask_beside_a_blocked_launch(void)
     scene_open();
     CUstream other = scene_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr y = scene_buffer();
+    CUevent event;
+    unsigned value = 0, copied = 0;
+    cuEventCreate(&event, CU_EVENT_DEFAULT);
     struct stuck t = stuck_thread(&gate);
+    CUfunction work = scene_function(t.varying, "vary_mix");
     pthread_create(&thread, NULL, fill_the_queue, &t);
     until_blocked(&t);
     printf("query %d, ", cuStreamQuery(other));
     printf("wait %d, ", cuStreamSynchronize(other));
-    scene_work(t.varying, other, y, 3, 1);
-    printf("wait %d\n", cuStreamSynchronize(other));
+    for (; value < 3; value++)
+        printf("launch %d, ", scene_launch(work, other, 1, 32, 0, ARGS(&y, &value)));
+    printf("record %d, ", cuEventRecord(event, other));
+    printf("wait %d, ", cuEventSynchronize(event));
+    printf("query %d, ", cuEventQuery(event));
+    printf("memset %d, ", cuMemsetD32Async(y, 77, 1, other));
+    printf("copy %d, ", cuMemcpyDtoHAsync(&copied, y, sizeof copied, other));
+    printf("wait %d: %u\n", cuStreamSynchronize(other), copied);
     open_gate(&t, gate, thread);
 }
 
