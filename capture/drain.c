@@ -88,12 +88,21 @@ CUresult ag_take_pending(struct ag_capture *cap)
     return ret;
 }
 
+/* CONTEXT_IS_DESTROYED is also what a launch into a destroyed stream answers, and then the context
+ * lives on (conformance fact isolated.destroyed_stream). After a sticky error cuStreamGetId fails
+ * too (fact sticky.stream_id). */
+static bool context_lives(struct ag_capture *cap)
+{
+    unsigned long long id;
+    return ag_real(cap->drv, cuStreamGetId)(CU_STREAM_LEGACY, &id) == CUDA_SUCCESS;
+}
+
 CUresult ag_settle_status(struct ag_capture *cap, CUresult ret)
 {
 #ifdef AG_MUTANT_STICKY_MISSED /* goes on holding in a context that is lost */
     return ret;
 #endif
-    if (ag_sticky(ret)) {
+    if (ag_sticky(ret) && !(ret == CUDA_ERROR_CONTEXT_IS_DESTROYED && context_lives(cap))) {
         ag_capture_wish_off(cap, "the context reported a sticky error");
         if (!ag_thread.busy)
             ag_capture_settle(cap);

@@ -97,6 +97,20 @@ TEST_F(Capture, TwoLooksWithoutACallSubmitWhatIsHeld)
     ExpectAllExecutedInOrder();
 }
 
+// C5: a launch into a stream that is gone answers as if the context were.
+TEST_F(Capture, OneLaunchIntoADestroyedStreamDoesNotEndHolding)
+{
+    Learn(20);
+    d.FailCall("cuLaunchKernel", d.calls["cuLaunchKernel"] + 1, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    EXPECT_EQ(CUDA_ERROR_CONTEXT_IS_DESTROYED, d.Launch8(f, 1, /*grid=*/77));
+    EXPECT_FALSE(d.turned_off);
+    const int before = d.Count("graph");
+    Iterate(20, 3);
+    Iterate(20, 4);
+    EXPECT_GT(d.Count("graph"), before);
+    ExpectAllExecutedInOrder();
+}
+
 // C4: patience is for a program that goes on launching, and ends even then.
 TEST_F(Capture, APatientStreamIsFlushedWhenItGoesSilentAndAfterItsPatience)
 {
