@@ -208,6 +208,20 @@ static void pools(void)
            (unsigned long long)used, (unsigned long long)high, of == first, (int)cuMemFree(q));
 }
 
+/* Allocated while the free of a block of that size is running: the test slows operations down. */
+static void allocated_while_freed(void)
+{
+    CUdeviceptr p, q;
+    case_open(0);
+    CUstream s = case_stream();
+    NEED(cuMemAllocAsync(&p, 1024, s));
+    NEED(cuMemFreeAsync(p, s));
+    usleep(150000);
+    int ret = (int)cuMemAllocAsync(&q, 1024, s);
+    printf("%d %d", ret, (int)cuMemsetD8Async(q, 1, 1024, s));
+    printf(" %d %d\n", (int)cuMemFreeAsync(q, s), (int)cuStreamSynchronize(s));
+}
+
 /* Used in a stream that nothing orders behind the allocation. */
 static void used_before_allocated(void)
 {
@@ -352,6 +366,7 @@ const struct sim_case case_ops[] = {
     {"batch_sources", batch_sources},
     {"value_batch", value_batch},
     {"pools", pools},
+    {"allocated_while_freed", allocated_while_freed},
     {"used_before_allocated", used_before_allocated},
     {"lined_up", lined_up},
     {NULL, NULL},

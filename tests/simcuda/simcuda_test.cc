@@ -317,6 +317,14 @@ TEST_F(Sim, HasPoolsOfTheProgram)
     EXPECT_EQ(kernels(log(), "memFree"), 1u);
 }
 
+TEST_F(Sim, DoesNotGiveOutMemoryWhoseFreeIsRunning)
+{
+    EXPECT_EQ(run_case("allocated_while_freed",
+                       {{"SIMCUDA_STRICT", "abort"}, {"SIMCUDA_DELAY_US", "100000"}})
+                  .out,
+              "0 0 0 0\n");
+}
+
 TEST_F(Sim, LogsTheBytesThatMovedAndWhereOperationsEnd)
 {
     EXPECT_EQ(run_case("lined_up", {{"SIMCUDA_LOG_ENDS", "1"}}).out, "narrow pitch 1\n");
