@@ -211,7 +211,9 @@ int said(const Outcome &o, const std::string &name, const std::string &what)
 // Calls each of the names while the program's last launches are held.
 Outcome call_amid_launches(const std::vector<std::string> &names)
 {
-    Case c = {{"case", "amid"}, "driver", {"FAKE_LAUNCHES=1", "AUTOGRAPH_FLUSH_US=100000"}};
+    Case c = {{"case", "amid"},
+              "driver",
+              {"FAKE_LAUNCHES=1", "AUTOGRAPH_FLUSH_US=100000", "AUTOGRAPH_PACE=prompt"}};
     c.command.insert(c.command.end(), names.begin(), names.end());
     const Outcome o = run(c, true);
     EXPECT_EQ(0, o.exit) << o.out.substr(0, 2000);
