@@ -72,6 +72,7 @@ TEST_F(CopyNodes, TakeAnotherPlaceForLaterLaunchesOnly)
     FACT("copy_node.launch_after_the_patch", read(y, 3), 3);
     FACT("copy_node.refused_patch", patch(node, row(0x10000, x, 8)), CUDA_ERROR_INVALID_VALUE);
     NEED(drv.cuMemsetD32(y, 0, 4));
+    NEED(drv.cuCtxSynchronize()); // it does not wait, nor does the non-blocking stream for it
     run();
     FACT("copy_node.refused_patch_changes_nothing", read(y, 2), 2);
 }
