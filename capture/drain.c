@@ -206,8 +206,22 @@ static void forget_context(struct ag_oplog *log, const void *unused)
     log->pending = CUDA_SUCCESS;
 }
 
+void ag_memory_came(struct ag_capture *cap, CUresult ret, CUdeviceptr base, size_t bytes)
+{
+    CUcontext ctx = NULL;
+    if (ret == CUDA_SUCCESS && ag_real(cap->drv, cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS)
+        ag_memory_add(&cap->memory, base, bytes, ctx);
+}
+
+void ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row)
+{
+    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
+    ag_memory_remove(&cap->memory, base);
+}
+
 void ag_retire_contexts(struct ag_capture *cap, enum ag_row row)
 {
+    ag_memory_clear(&cap->memory);
     retire(cap, row, forget_context, NULL);
 }
 

@@ -94,11 +94,11 @@ struct ag_func *ag_funcs_find(const struct ag_funcs *funcs, CUfunction handle)
     return f;
 }
 
-struct ag_func *ag_funcs_get(struct ag_funcs *funcs, const struct ag_driver *drv, CUfunction handle)
+static struct ag_func *make_func(CUfunction handle)
 {
-    struct ag_func *f = ag_funcs_find(funcs, handle);
-    if (f || !(f = calloc(1, sizeof *f)))
-        return f;
+    struct ag_func *f = calloc(1, sizeof *f);
+    if (!f)
+        return NULL;
     f->state = calloc(1, sizeof *f->state);
     if (!f->state) {
         free(f);
@@ -106,13 +106,11 @@ struct ag_func *ag_funcs_get(struct ag_funcs *funcs, const struct ag_driver *drv
     }
     f->states = 1;
     f->handle = handle;
-    f->is_kernel = hinted_kernel(handle);
-    f->usable = read_layout(drv, f);
-    if (!f->usable && f->params == 0) {
-        f->is_kernel = !f->is_kernel;
-        f->usable = read_layout(drv, f);
-    }
-    read_identity(drv, f);
+    return f;
+}
+
+static struct ag_func *adopt(struct ag_funcs *funcs, struct ag_func *f)
+{
     const uint32_t before = HASH_COUNT(funcs->table);
     HASH_ADD_PTR(funcs->table, handle, f);
     if (HASH_COUNT(funcs->table) == before) {
@@ -123,6 +121,44 @@ struct ag_func *ag_funcs_get(struct ag_funcs *funcs, const struct ag_driver *drv
     if (f->params > funcs->most_params)
         funcs->most_params = f->params;
     return f;
+}
+
+char ag_copy_handle;
+
+struct ag_func *ag_funcs_copy(struct ag_funcs *funcs)
+{
+    enum { WORDS = sizeof(struct ag_copy) / 8 };
+    struct ag_func *f = ag_funcs_find(funcs, AG_COPY_HANDLE);
+    if (f || !(f = make_func(AG_COPY_HANDLE)))
+        return f;
+    f->kind = AG_OP_COPY;
+    f->usable = true;
+    f->name = strdup("cuMemcpyDtoDAsync");
+    f->param = calloc(WORDS, sizeof *f->param);
+    if (!f->param) {
+        free_func(f);
+        return NULL;
+    }
+    f->params = WORDS;
+    f->bytes = sizeof(struct ag_copy);
+    for (uint32_t i = 0; i < WORDS; i++)
+        f->param[i] = (struct ag_param){i * 8, 8};
+    return adopt(funcs, f);
+}
+
+struct ag_func *ag_funcs_get(struct ag_funcs *funcs, const struct ag_driver *drv, CUfunction handle)
+{
+    struct ag_func *f = ag_funcs_find(funcs, handle);
+    if (f || !(f = make_func(handle)))
+        return f;
+    f->is_kernel = hinted_kernel(handle);
+    f->usable = read_layout(drv, f);
+    if (!f->usable && f->params == 0) {
+        f->is_kernel = !f->is_kernel;
+        f->usable = read_layout(drv, f);
+    }
+    read_identity(drv, f);
+    return adopt(funcs, f);
 }
 
 void ag_funcs_clear(struct ag_funcs *funcs)
@@ -138,7 +174,7 @@ void ag_funcs_clear(struct ag_funcs *funcs)
 bool ag_funcs_touch_module(const struct ag_funcs *funcs, CUmodule module)
 {
     for (const struct ag_func *f = funcs->table; f; f = f->hh.next)
-        if (!f->module || f->module == module)
+        if (f->kind == AG_OP_KERNEL && (!f->module || f->module == module))
             return true;
     return false;
 }

@@ -35,7 +35,21 @@ struct ag_func_state {
     uint32_t known; /* bit a: attribute a was set to value[a] by the program */
 };
 
+/* What an op is. A copy is kept like a launch: of a function whose arguments are a struct ag_copy. */
+enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY };
+
+/* Units: bytes. The generations are those of the allocations, not the driver's business. */
+struct ag_copy {
+    uint64_t to, from, bytes;
+    uint64_t to_generation, from_generation;
+};
+
+/* In place of a function's handle; no function has it. */
+extern char ag_copy_handle;
+#define AG_COPY_HANDLE ((CUfunction)&ag_copy_handle)
+
 struct ag_func {
+    enum ag_op_kind kind;
     CUfunction handle;           /* key; a CUkernel cast to CUfunction is launched the same way */
     bool is_kernel;              /* the handle is a CUkernel */
     bool usable;                 /* the layout is known and fits */
@@ -59,6 +73,8 @@ struct ag_funcs {
 /* The entry of a handle, made at first sight (asks the driver). NULL: out of memory. */
 struct ag_func *ag_funcs_get(struct ag_funcs *funcs, const struct ag_driver *drv,
                              CUfunction handle);
+/* The entry of copies. Same return. */
+struct ag_func *ag_funcs_copy(struct ag_funcs *funcs);
 struct ag_func *ag_funcs_find(const struct ag_funcs *funcs, CUfunction handle);
 void ag_funcs_clear(struct ag_funcs *funcs);
 /* True when an entry belongs to the module (or may: its module is unknown). */

@@ -75,6 +75,62 @@ static CUresult set_attributes(const struct ag_oplog *log, const struct ag_node 
     return ret;
 }
 
+/* A line of bytes. `args` are a struct ag_copy. */
+static CUDA_MEMCPY3D copy_params(const unsigned char *args)
+{
+    struct ag_copy c;
+    memcpy(&c, args, sizeof c);
+    return (CUDA_MEMCPY3D){
+        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = (CUdeviceptr)c.from,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = (CUdeviceptr)c.to,
+        .WidthInBytes = c.bytes,
+        .Height = 1,
+        .Depth = 1,
+    };
+}
+
+static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_node *node,
+                         const CUgraphNode *after)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    unsigned char *args = log->args + node->args;
+    const size_t edges = after ? 1 : 0;
+    switch (node->sig->func->kind) {
+    case AG_OP_KERNEL: {
+        const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, args);
+        const CUresult ret =
+            ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph, after, edges, &p);
+        return ret == CUDA_SUCCESS ? set_attributes(log, node) : ret;
+    }
+    case AG_OP_COPY: {
+        const CUDA_MEMCPY3D p = copy_params(args);
+        g->copies++;
+        return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, g->graph, after, edges, &p,
+                                                  log->ctx);
+    }
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
+                           const struct ag_node *node, unsigned char *args)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    switch (node->sig->func->kind) {
+    case AG_OP_KERNEL: {
+        const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, args);
+        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(g->exec, node->node, &p);
+    }
+    case AG_OP_COPY: {
+        const CUDA_MEMCPY3D p = copy_params(args);
+        return ag_real(drv, cuGraphExecMemcpyNodeSetParams)(g->exec, node->node, &p, log->ctx);
+    }
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
 {
     const struct ag_driver *drv = log->cap->drv;
@@ -86,11 +142,7 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
         node->args = log->ops[i].args;
         node->first_param = params;
         params += node->sig->func->params;
-        const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, log->args + node->args);
-        ret = ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph,
-                                                    i ? &g->node[i - 1].node : NULL, i ? 1 : 0, &p);
-        if (ret == CUDA_SUCCESS)
-            ret = set_attributes(log, node);
+        ret = add_node(g, log, node, i ? &g->node[i - 1].node : NULL);
     }
     return ret;
 }
@@ -136,7 +188,6 @@ static void note_changed(struct ag_graph *g, const struct ag_node *node, const u
 bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
                     uint64_t *out_bytes)
 {
-    const struct ag_driver *drv = log->cap->drv;
     *out_nodes = *out_bytes = 0;
     if (!memcmp(g->args, log->args, g->args_used))
         return true;
@@ -149,9 +200,7 @@ bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_node
         const uint32_t bytes = node->sig->func->bytes;
         if (!memcmp(g->args + node->args, args, bytes))
             continue;
-        const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, args);
-        if (ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(g->exec, node->node, &p) !=
-            CUDA_SUCCESS)
+        if (patch_node(g, log, node, args) != CUDA_SUCCESS)
             return false;
         node->patched++;
         if (g->changed)

@@ -1,7 +1,7 @@
 /* capture/graph.h - a segment as an executable CUDA graph: build, patch, launch, destroy.
  * Called by  capture/replay.c            Calls  the driver
  * Threads    caller holds the lock of the log the ops are in
- * Promise    a chain of kernel nodes in the order of the ops, so it runs as the stream would have
+ * Promise    a chain of kernel and memcpy nodes in the order of the ops, so it runs as the stream would have
  * run them. What the exec holds is mirrored byte for byte in `args`; a patch that fails leaves the
  * graph unusable.
  * Start at   ag_graph_build()
@@ -37,7 +37,7 @@ struct ag_graph {
     struct ag_stream *stream;
     uint64_t bytes; /* estimate: host and device memory (table in docs/ARCHITECTURE.md) */
     uint64_t replays, patched_launches, build_ns;
-    uint32_t n;
+    uint32_t n, copies;   /* nodes; those that are copies */
     struct ag_node *node; /* [n] */
     size_t args_used;
     unsigned char *args; /* [args_used] what the exec's nodes hold */

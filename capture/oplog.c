@@ -188,6 +188,7 @@ void ag_capture_release(struct ag_capture *cap)
         free(log);
     }
     atomic_store(&cap->contexts, 0);
+    ag_memory_clear(&cap->memory);
     ag_thread.stream = NULL;
 }
 

@@ -9,6 +9,7 @@
 #include "capture/attr.h"
 #include "capture/func.h"
 #include "capture/lock.h"
+#include "capture/memory.h"
 #include "capture/sig.h"
 #include "policy/budget.h"
 #include "policy/decide.h"
@@ -95,8 +96,8 @@ struct ag_oplog {
     AG_ATOMIC(uint32_t) submission, given_up;
     AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
     AG_ATOMIC(uint32_t)
-    anchored;            /* 1: no op since the last synchronisation; read without the lock */
-    uint64_t seen, held; /* since they were last added to the counters */
+    anchored; /* 1: no op since the last synchronisation; read without the lock */
+    uint64_t seen, held, copies; /* launches, held ones, copies since they were last counted */
 };
 
 /* The whole of capture/: one per process (tests make their own). */
@@ -110,6 +111,7 @@ struct ag_capture {
     AG_ATOMIC(uint32_t) contexts;
     AG_ATOMIC(uint32_t)
     epoch; /* raised when a stream or context may have ended: thread caches are stale */
+    struct ag_memory memory;
     AG_ATOMIC(uint32_t) capturing; /* program captures under way: nothing is held, nothing built */
     AG_ATOMIC(uint32_t) no_builds; /* a communication kernel was launched */
     AG_ATOMIC(uint32_t) troubled;  /* logs with a pending error */

@@ -4,6 +4,7 @@
 #include "capture/record.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
+#include <string.h>
 
 void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret)
 {
@@ -15,9 +16,19 @@ void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret)
         ag_capture_wish_off(log->cap, "a held launch met a sticky error");
 }
 
+static CUresult submit_copy(struct ag_oplog *log, const struct ag_op *op)
+{
+    struct ag_copy c;
+    memcpy(&c, log->args + op->args, sizeof c);
+    return ag_real(log->cap->drv, cuMemcpyDtoDAsync_v2)((CUdeviceptr)c.to, (CUdeviceptr)c.from,
+                                                        c.bytes, log->cur->handle);
+}
+
 static CUresult submit_op(struct ag_oplog *log, const struct ag_op *op)
 {
     const struct ag_driver *drv = log->cap->drv;
+    if (op->sig->func->kind == AG_OP_COPY)
+        return submit_copy(log, op);
     const struct ag_sig_key *key = &op->sig->key;
     const struct ag_config *c = &key->config;
     void **params = ag_op_pointers(log, op->sig->func, log->args + op->args);
@@ -48,13 +59,21 @@ static void submitted(struct ag_oplog *log)
     atomic_fetch_add_explicit(&log->flushes, 1, memory_order_relaxed);
 }
 
+static uint32_t launches_held(const struct ag_oplog *log)
+{
+    uint32_t n = 0;
+    for (uint32_t i = log->sent; i < log->n; i++)
+        n += log->ops[i].sig->func->kind == AG_OP_KERNEL;
+    return n;
+}
+
 CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
 {
     struct ag_counters *counters = log->cap->counters;
     CUresult last = CUDA_SUCCESS;
     if (log->sent == log->n)
         return CUDA_SUCCESS;
-    ag_count(&counters->eager[why], log->n - log->sent);
+    ag_count(&counters->eager[why], launches_held(log));
     ag_oplog_submits(log, log->cur->handle);
     for (uint32_t i = log->sent; i < log->n; i++) {
         if (last != CUDA_SUCCESS)
@@ -122,7 +141,8 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
     submitted(log);
     g->replays++;
     ag_budget_use(log->budget, g->entry);
-    ag_count(&counters->launches_replayed, g->n);
+    ag_count(&counters->launches_replayed, g->n - g->copies);
+    ag_count(&counters->copies_replayed, g->copies);
     ag_count(&counters->graph_launches, 1);
     if (nodes) {
         g->patched_launches++;
@@ -270,7 +290,8 @@ static void close_segment(struct ag_oplog *log)
     ag_oplog_time(log, log->cur);
     ag_count(&counters->launches_seen, log->seen);
     ag_count(&counters->launches_held, log->held);
-    log->seen = log->held = 0;
+    ag_count(&counters->copies_seen, log->copies);
+    log->seen = log->held = log->copies = 0;
     note_aside(log->cur);
     log->n = log->sent = 0;
     log->args_used = 0;

@@ -9,11 +9,25 @@
 
 #define ASIDE_BATCH 1024 /* launches that pass before policy is told */
 
+static CUresult send_copy(const struct ag_driver *drv, const struct ag_launch *l)
+{
+    const struct ag_copy *c = l->copy;
+    if (l->row == AG_ROW_cuMemcpyDtoDAsync_v2)
+        return ag_real(drv, cuMemcpyDtoDAsync_v2)(c->to, c->from, c->bytes, l->stream);
+    if (l->row == AG_ROW_cuMemcpyDtoDAsync_v2_ptsz)
+        return ag_real(drv, cuMemcpyDtoDAsync_v2_ptsz)(c->to, c->from, c->bytes, l->stream);
+    if (l->row == AG_ROW_cuMemcpyAsync)
+        return ag_real(drv, cuMemcpyAsync)(c->to, c->from, c->bytes, l->stream);
+    return ag_real(drv, cuMemcpyAsync_ptsz)(c->to, c->from, c->bytes, l->stream);
+}
+
 /* The launch as the program made it, through the entry point it used. */
 static CUresult send(struct ag_capture *cap, const struct ag_launch *l)
 {
     const struct ag_driver *drv = cap->drv;
     const struct ag_config *c = &l->config;
+    if (l->copy)
+        return send_copy(drv, l);
     if (l->row == AG_ROW_cuLaunchKernelEx)
         return ag_real(drv, cuLaunchKernelEx)(l->full, l->handle, l->params, l->extra);
     if (l->row == AG_ROW_cuLaunchKernelEx_ptsz)
@@ -25,6 +39,18 @@ static CUresult send(struct ag_capture *cap, const struct ag_launch *l)
                   c->block[2], c->shared_bytes, l->stream, l->params, l->extra);
 }
 
+static void count_seen(struct ag_capture *cap, const struct ag_launch *l)
+{
+    ag_count(l->copy ? &cap->counters->copies_seen : &cap->counters->launches_seen, 1);
+}
+
+/* Seen, and given to the driver as it is. */
+static void count_eager(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
+{
+    count_seen(cap, l);
+    ag_count(&cap->counters->eager[why], !l->copy);
+}
+
 /* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
 static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
 {
@@ -32,16 +58,21 @@ static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_
     const CUresult pending = ag_take_pending(cap);
     if (pending != CUDA_SUCCESS)
         return pending;
-    ag_count(&cap->counters->launches_seen, 1);
-    ag_count(&cap->counters->eager[why], 1);
+    count_eager(cap, l, why);
     return ag_settle_status(cap, send(cap, l));
+}
+
+/* Entry points that mean the per-thread default stream by NULL. */
+static bool is_per_thread(enum ag_row row)
+{
+    return row == AG_ROW_cuLaunchKernel_ptsz || row == AG_ROW_cuLaunchKernelEx_ptsz ||
+           row == AG_ROW_cuMemcpyDtoDAsync_v2_ptsz || row == AG_ROW_cuMemcpyAsync_ptsz;
 }
 
 static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct ag_launch *l)
 {
-    const bool per_thread = l->stream == CU_STREAM_PER_THREAD ||
-                            (!l->stream && (l->row == AG_ROW_cuLaunchKernel_ptsz ||
-                                            l->row == AG_ROW_cuLaunchKernelEx_ptsz));
+    const bool per_thread =
+        l->stream == CU_STREAM_PER_THREAD || (!l->stream && is_per_thread(l->row));
     if (atomic_load_explicit(&cap->off, memory_order_relaxed))
         return AG_REFUSAL_OFF;
     if (per_thread)
@@ -166,7 +197,8 @@ static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
         return NULL;
     if (expected && same(ag_sigs_at(&log->sigs, expected), l, attrs))
         return ag_sigs_at(&log->sigs, expected);
-    struct ag_func *f = ag_funcs_get(&log->funcs, log->cap->drv, l->handle);
+    struct ag_func *f =
+        l->copy ? ag_funcs_copy(&log->funcs) : ag_funcs_get(&log->funcs, log->cap->drv, l->handle);
     if (!f)
         return NULL;
     *out_why = f->barrier ? AG_REFUSAL_COMMUNICATION : AG_REFUSAL_PARAM_INFO;
@@ -207,11 +239,11 @@ struct decision {
     CUresult ret; /* without send: what the program is told */
 };
 
-static struct decision hold(struct ag_oplog *log, struct ag_verdict v)
+static struct decision hold(struct ag_oplog *log, const struct ag_sig *sig, struct ag_verdict v)
 {
     struct decision d = {.ret = CUDA_SUCCESS};
-    log->held++;
-    atomic_store_explicit(&log->arrived, (uint32_t)log->held, memory_order_relaxed);
+    log->held += sig->func->kind == AG_OP_KERNEL;
+    atomic_store_explicit(&log->arrived, log->n, memory_order_relaxed);
     if (!atomic_load_explicit(&log->holding, memory_order_relaxed)) {
         atomic_store_explicit(&log->holding, 1, memory_order_seq_cst);
         ag_liveness_wake(log->cap->liveness);
@@ -221,9 +253,10 @@ static struct decision hold(struct ag_oplog *log, struct ag_verdict v)
     return d;
 }
 
-static struct decision unrecorded(struct ag_oplog *log, enum ag_refusal why)
+static struct decision unrecorded(struct ag_oplog *log, const struct ag_launch *l,
+                                  enum ag_refusal why)
 {
-    ag_count(&log->cap->counters->launches_seen, 1);
+    count_seen(log->cap, l);
     if (log->n)
         ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC), why);
     return (struct decision){.send = true, .why = why};
@@ -259,7 +292,7 @@ static struct decision record(struct ag_oplog *log, struct ag_stream *s, struct 
     const bool held_before = log->sent < log->n;
     if (v.hold) {
         open_segment(log, s);
-        return hold(log, v);
+        return hold(log, sig, v);
     }
     struct decision d = {
         .send = true, .cut = v.cut, .verdict = v, .sig = sig, .generation = log->generation};
@@ -286,21 +319,23 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
                         AG_REFUSAL_OTHER_STREAM);
     /* Asked again under the lock: whoever ends holding drains under it afterwards. */
     if (atomic_load(&log->cap->off) || atomic_load(&log->cap->capturing))
-        return unrecorded(log, atomic_load(&log->cap->off) ? AG_REFUSAL_OFF : AG_REFUSAL_CAPTURING);
+        return unrecorded(log, l,
+                          atomic_load(&log->cap->off) ? AG_REFUSAL_OFF : AG_REFUSAL_CAPTURING);
     if (log->seen_calls != calls) {
         log->seen_calls = calls;
-        return unrecorded(log, AG_REFUSAL_AFTER_DRAIN);
+        return unrecorded(log, l, AG_REFUSAL_AFTER_DRAIN);
     }
     struct ag_sig *sig = signature(log, s, l, &why);
     if (!sig) {
-        struct decision d = unrecorded(log, why);
+        struct decision d = unrecorded(log, l, why);
         make_room(log);
         return d;
     }
     if (!copy_args(log, sig, l))
-        return unrecorded(log, AG_REFUSAL_ARGUMENTS);
+        return unrecorded(log, l, AG_REFUSAL_ARGUMENTS);
     log->args_used += (sig->func->bytes + 15u) & ~15u;
-    log->seen++;
+    log->seen += !l->copy;
+    log->copies += l->copy != NULL;
     return record(log, s, sig);
 }
 
@@ -349,8 +384,7 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
     struct ag_oplog *log = s->log;
     struct decision d = {.send = false};
     if (!ag_oplog_enter_current_for(log, s->handle)) {
-        ag_count(&log->cap->counters->launches_seen, 1);
-        ag_count(&log->cap->counters->eager[AG_REFUSAL_QUEUE_FULL], 1);
+        count_eager(log->cap, l, AG_REFUSAL_QUEUE_FULL);
         return ag_settle_status(log->cap, send(log->cap, l));
     }
     const bool troubled = log->pending != CUDA_SUCCESS;
@@ -368,7 +402,7 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
         ag_oplog_leave(log);
         return d.ret == CUDA_SUCCESS ? d.ret : ag_settle_status(log->cap, d.ret);
     }
-    ag_count(&log->cap->counters->eager[d.why], 1);
+    ag_count(&log->cap->counters->eager[d.why], !l->copy);
     if (d.cut && d.verdict.use == AG_USE_BUILD)
         return send_and_build(log, l, &d);
     if (d.cut)
@@ -380,6 +414,11 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
 static CUresult pass_aside(struct ag_stream *s, const struct ag_launch *l)
 {
     struct ag_oplog *log = s->log;
+    if (l->copy) {
+        count_seen(log->cap, l);
+        const CUresult ret = send(log->cap, l);
+        return ret == CUDA_SUCCESS ? ret : ag_settle_status(log->cap, ret);
+    }
     const uint32_t passed = atomic_load_explicit(&s->passed, memory_order_relaxed) + 1;
     atomic_store_explicit(&s->passed, passed, memory_order_relaxed);
     if (passed >= ASIDE_BATCH) {
@@ -426,4 +465,27 @@ CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l)
     if (may_pass(cap, s))
         return pass_aside(s, l);
     return submit(s, l);
+}
+
+CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to, CUdeviceptr from,
+                        size_t bytes, CUstream stream)
+{
+    struct ag_copy c = {.to = to, .from = from, .bytes = bytes};
+    void *params[] = {&c.to, &c.from, &c.bytes, &c.to_generation, &c.from_generation};
+    const struct ag_launch l = {
+        .row = row, .handle = AG_COPY_HANDLE, .stream = stream, .params = params, .copy = &c};
+    CUcontext ctx = NULL;
+    if (!ag_thread.busy && ag_real(cap->drv, cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS && ctx) {
+        c.to_generation = ag_memory_generation(&cap->memory, to, bytes, ctx);
+        c.from_generation = ag_memory_generation(&cap->memory, from, bytes, ctx);
+#ifdef AG_MUTANT_GENERATION_IGNORED /* equal bytes pass for an equal copy */
+        c.to_generation = c.to_generation != 0;
+        c.from_generation = c.from_generation != 0;
+#endif
+    }
+    if (!ag_thread.busy && !(c.to_generation && c.from_generation)) {
+        ag_count(&cap->counters->copies_unproven, 1);
+        return pass(cap, &l, AG_REFUSAL_NONE);
+    }
+    return ag_submit_launch(cap, &l);
 }

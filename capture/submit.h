@@ -19,10 +19,20 @@ struct ag_launch {
     CUstream stream;
     void **params, **extra;
     const CUlaunchConfig *full; /* of cuLaunchKernelEx, else NULL */
+    const struct ag_copy *copy; /* of a copy, whose words `params` point to; else NULL */
 };
 
 /* Holds the launch or makes it. Returns what the program is to see. */
 CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l);
+
+/* A copy of device memory, by cuMemcpyDtoDAsync or cuMemcpyAsync: held like a launch where both places are
+ * known to lie in live allocations of the current context, else made. Units: bytes. */
+CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to, CUdeviceptr from,
+                        size_t bytes, CUstream stream);
+
+/* Device memory has come (`ret` says whether); is about to go. The latter drains. */
+void ag_memory_came(struct ag_capture *cap, CUresult ret, CUdeviceptr base, size_t bytes);
+void ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row);
 
 /* Hands everything held in the process to the driver; never waits for the device. `about`: the only
  * stream whose work the call can see or has to follow, AG_ABOUT_ALL where that is not known, or

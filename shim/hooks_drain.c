@@ -54,13 +54,9 @@ BOTH(QUERY, cuStreamQuery, s, (CUstream s), (s))
 BOTH(ENQUEUE, cuEventRecord, s, (CUevent e, CUstream s), (e, s))
 BOTH(ENQUEUE, cuEventRecordWithFlags, s, (CUevent e, CUstream s, unsigned flags), (e, s, flags))
 BOTH(ENQUEUE, cuStreamWaitEvent, s, (CUstream s, CUevent e, unsigned flags), (s, e, flags))
-BOTH(ENQUEUE, cuMemcpyAsync, s, (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s),
-     (to, from, n, s))
 BOTH(ENQUEUE, cuMemcpyHtoDAsync_v2, s, (CUdeviceptr to, const void *from, size_t n, CUstream s),
      (to, from, n, s))
 BOTH(ENQUEUE, cuMemcpyDtoHAsync_v2, s, (void *to, CUdeviceptr from, size_t n, CUstream s),
-     (to, from, n, s))
-BOTH(ENQUEUE, cuMemcpyDtoDAsync_v2, s, (CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s),
      (to, from, n, s))
 BOTH(ENQUEUE, cuMemsetD8Async, s, (CUdeviceptr to, unsigned char value, size_t n, CUstream s),
      (to, value, n, s))

@@ -1,4 +1,4 @@
-/* shim/hooks_enqueue.c - launches. Called by the exports; calls capture/submit.c. */
+/* shim/hooks_enqueue.c - launches and copies of device memory. Called by the exports; calls capture/submit.c. */
 #include "shim/hooks.h"
 
 #define LAUNCH(symbol)                                                                             \
@@ -7,8 +7,13 @@
                               void **params, void **extra)                                         \
     {                                                                                              \
         const struct ag_launch l = {                                                               \
-            AG_ROW_##symbol, f,   {{gx, gy, gz}, {bx, by, bz}, shared_bytes}, stream, params,      \
-            extra,           NULL};                                                                \
+            .row = AG_ROW_##symbol,                                                                \
+            .handle = f,                                                                           \
+            .config = {{gx, gy, gz}, {bx, by, bz}, shared_bytes},                                  \
+            .stream = stream,                                                                      \
+            .params = params,                                                                      \
+            .extra = extra,                                                                        \
+        };                                                                                         \
         return ag_submit_launch(AG_CAP, &l);                                                       \
     }
 
@@ -17,15 +22,17 @@
     {                                                                                              \
         if (!c)                                                                                    \
             return AG_DRIVER(symbol)(c, f, params, extra);                                         \
-        const struct ag_launch l = {AG_ROW_##symbol,                                               \
-                                    f,                                                             \
-                                    {{c->gridDimX, c->gridDimY, c->gridDimZ},                      \
-                                     {c->blockDimX, c->blockDimY, c->blockDimZ},                   \
-                                     c->sharedMemBytes},                                           \
-                                    c->hStream,                                                    \
-                                    params,                                                        \
-                                    extra,                                                         \
-                                    c};                                                            \
+        const struct ag_launch l = {                                                               \
+            .row = AG_ROW_##symbol,                                                                \
+            .handle = f,                                                                           \
+            .config = {{c->gridDimX, c->gridDimY, c->gridDimZ},                                    \
+                       {c->blockDimX, c->blockDimY, c->blockDimZ},                                 \
+                       c->sharedMemBytes},                                                         \
+            .stream = c->hStream,                                                                  \
+            .params = params,                                                                      \
+            .extra = extra,                                                                        \
+            .full = c,                                                                             \
+        };                                                                                         \
         return ag_submit_launch(AG_CAP, &l);                                                       \
     }
 
@@ -33,3 +40,14 @@ LAUNCH(cuLaunchKernel)
 LAUNCH(cuLaunchKernel_ptsz)
 LAUNCH_EX(cuLaunchKernelEx)
 LAUNCH_EX(cuLaunchKernelEx_ptsz)
+
+#define COPY(symbol)                                                                               \
+    CUresult ag_hook_##symbol(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream)         \
+    {                                                                                              \
+        return ag_submit_copy(AG_CAP, AG_ROW_##symbol, to, from, n, stream);                       \
+    }
+
+COPY(cuMemcpyDtoDAsync_v2)
+COPY(cuMemcpyDtoDAsync_v2_ptsz)
+COPY(cuMemcpyAsync)
+COPY(cuMemcpyAsync_ptsz)

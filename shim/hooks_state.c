@@ -128,6 +128,30 @@ RETIRE(cuDevicePrimaryCtxReset_v2, (CUdevice d), (d),
        ag_retire_contexts(AG_CAP, AG_ROW_cuDevicePrimaryCtxReset_v2))
 RETIRE(cuGreenCtxDestroy, (CUgreenCtx c), (c), ag_retire_contexts(AG_CAP, AG_ROW_cuGreenCtxDestroy))
 
+CUresult ag_hook_cuMemAlloc_v2(CUdeviceptr *p, size_t n)
+{
+    ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuMemAlloc_v2);
+    const CUresult ret = AG_DRIVER(cuMemAlloc_v2)(p, n);
+    ag_memory_came(AG_CAP, ret, p && ret == CUDA_SUCCESS ? *p : 0, n);
+    return ag_settle_status(AG_CAP, ret);
+}
+
+CUresult ag_hook_cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width, size_t height,
+                                    unsigned element)
+{
+    ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuMemAllocPitch_v2);
+    const CUresult ret = AG_DRIVER(cuMemAllocPitch_v2)(p, pitch, width, height, element);
+    if (ret == CUDA_SUCCESS)
+        ag_memory_came(AG_CAP, ret, *p, *pitch * height);
+    return ag_settle_status(AG_CAP, ret);
+}
+
+RETIRE(cuMemFree_v2, (CUdeviceptr p), (p), ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFree_v2))
+RETIRE(cuMemFreeAsync, (CUdeviceptr p, CUstream s), (p, s),
+       ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFreeAsync))
+RETIRE(cuMemFreeAsync_ptsz, (CUdeviceptr p, CUstream s), (p, s),
+       ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFreeAsync_ptsz))
+
 BEGIN_CAPTURE(cuStreamBeginCapture, (CUstream s), (s))
 BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, (CUstream s), (s))
 BEGIN_CAPTURE(cuStreamBeginCapture_v2, (CUstream s, CUstreamCaptureMode m), (s, m))

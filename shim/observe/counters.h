@@ -28,6 +28,9 @@ typedef _Atomic uint64_t ag_counter;
     AG_COUNTER(launches_seen, "kernel launches the program made")                                  \
     AG_COUNTER(launches_held, "launches kept back for a graph, replayed or not")                   \
     AG_COUNTER(launches_replayed, "launches that ran inside a graph")                              \
+    AG_COUNTER(copies_seen, "device-to-device copies the program made")                            \
+    AG_COUNTER(copies_replayed, "copies that ran inside a graph")                                  \
+    AG_COUNTER(copies_unproven, "copies between places not known to be live device memory")        \
     AG_COUNTER(graph_launches, "graphs given to the driver")                                       \
     AG_COUNTER(nodes_patched, "graph nodes whose arguments were updated before a launch")          \
     AG_COUNTER(bytes_patched, "argument bytes of those nodes that had changed")                    \

@@ -49,8 +49,17 @@ std::string Bytes(CUfunction f, void **params)
     return out;
 }
 
+std::string CopyText(CUdeviceptr to, CUdeviceptr from, size_t n)
+{
+    char text[80];
+    snprintf(text, sizeof text, "copy %llx from %llx, %zu bytes", to, from, n);
+    return text;
+}
+
 std::string Line(const Node &n)
 {
+    if (!n.f)
+        return n.bytes;
     std::string text = functions[n.f].name + " <<<" + std::to_string(n.grid) + "," +
                        std::to_string(n.block) + ">>>";
     if (n.cluster)
@@ -172,6 +181,41 @@ CUresult AddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t
     }
     return ret;
 }
+// A copy is a line without a grid; its bytes are from, to and the number.
+Node CopyNode(const CUDA_MEMCPY3D *p)
+{
+    EXPECT_EQ(CU_MEMORYTYPE_DEVICE, p->srcMemoryType);
+    EXPECT_EQ(CU_MEMORYTYPE_DEVICE, p->dstMemoryType);
+    EXPECT_EQ(1u, p->Height * p->Depth);
+    return {nullptr, 0, 0, CopyText(p->dstDevice, p->srcDevice, p->WidthInBytes)};
+}
+CUresult AddMemcpyNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t deps,
+                       const CUDA_MEMCPY3D *p, CUcontext ctx)
+{
+    const CUresult ret = Enter("cuGraphAddMemcpyNode");
+    EXPECT_EQ(graphs[g].nodes.empty() ? 0u : 1u, deps) << "the nodes are a chain";
+    EXPECT_EQ(kContext, ctx);
+    if (ret == CUDA_SUCCESS) {
+        *node = static_cast<CUgraphNode>(NewHandle());
+        nodes[*node] = {g, graphs[g].nodes.size()};
+        graphs[g].nodes.push_back(CopyNode(p));
+    }
+    return ret;
+}
+CUresult SetMemcpyParams(CUgraphExec x, CUgraphNode node, const CUDA_MEMCPY3D *p, CUcontext)
+{
+    const CUresult ret = Enter("cuGraphExecMemcpyNodeSetParams");
+    if (ret == CUDA_SUCCESS)
+        execs[x].nodes[nodes[node].second] = CopyNode(p);
+    return ret;
+}
+CUresult CopyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s)
+{
+    const CUresult ret = Enter("cuMemcpyDtoDAsync_v2");
+    if (ret == CUDA_SUCCESS)
+        self->executed.push_back({Line({nullptr, 0, 0, CopyText(to, from, n)}), "eager", s});
+    return ret;
+}
 CUresult Instantiate(CUgraphExec *x, CUgraph g, unsigned long long)
 {
     const CUresult ret = Enter("cuGraphInstantiateWithFlags");
@@ -241,6 +285,9 @@ void FillSlots()
     SLOT(cuThreadExchangeStreamCaptureMode, ExchangeMode);
     SLOT(cuGraphCreate, GraphCreate);
     SLOT(cuGraphAddKernelNode_v2, AddKernelNode);
+    SLOT(cuGraphAddMemcpyNode, AddMemcpyNode);
+    SLOT(cuGraphExecMemcpyNodeSetParams, SetMemcpyParams);
+    SLOT(cuMemcpyDtoDAsync_v2, CopyAsync);
     SLOT(cuGraphInstantiateWithFlags, Instantiate);
     SLOT(cuGraphUpload, Upload);
     SLOT(cuGraphExecKernelNodeSetParams_v2, SetParams);
@@ -332,6 +379,11 @@ CUresult ScriptedDriver::Launch8(CUfunction f, unsigned long long value, unsigne
     const CUresult ret = Launch(f, params, grid, stream);
     value = 0xdeadbeef; // O-01: the caller's memory is worthless once the call has returned
     return ret;
+}
+
+CUresult ScriptedDriver::Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream)
+{
+    return ag_submit_copy(&cap, AG_ROW_cuMemcpyDtoDAsync_v2, to, from, n, stream);
 }
 
 CUresult ScriptedDriver::Synchronize()

@@ -42,6 +42,8 @@ struct ScriptedDriver {
     // Launches f with one 8-byte argument.
     CUresult Launch8(CUfunction f, unsigned long long value, unsigned grid = 1,
                      CUstream stream = nullptr);
+    // As the hook of cuMemcpyDtoDAsync does; the line is "copy TO from FROM, N bytes", hexadecimal.
+    CUresult Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream = nullptr);
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does
     void CheckInvariants();
     int Count(const std::string &how) const;

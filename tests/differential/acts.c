@@ -1,5 +1,5 @@
 /* tests/differential/acts.c - what a random program does besides launching and copying.
- * Called by  run.c                       Calls  launch.c, memory.c, the driver API
+ * Called by  run.c                       Calls  launch.c, buffers.c, the driver API
  * Threads    see state.h
  * Promise    what is said does not depend on how fast the device is: a query says nothing but errors
  * Start at   df_act() */

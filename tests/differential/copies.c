@@ -1,5 +1,5 @@
 /* tests/differential/copies.c - the rarer copies: pitched, batched, large, from memory that is used again, refused.
- * Called by  acts.c                      Calls  memory.c, the driver API
+ * Called by  acts.c                      Calls  buffers.c, the driver API
  * Threads    see state.h
  * Promise    pageable sources are spoilt as soon as the call has returned, pinned ones only after their event said so
  * Start at   df_copy_2d() */

@@ -1,5 +1,5 @@
 /* tests/differential/events.c - records, waits, forks and joins, values: what orders streams among each other.
- * Called by  acts.c                      Calls  launch.c, memory.c, the driver API
+ * Called by  acts.c                      Calls  launch.c, buffers.c, the driver API
  * Threads    see state.h
  * Promise    a buffer changes its stream only along an order that the program made, so its contents are certain
  * Start at   df_fork() */

@@ -1,5 +1,5 @@
 /* tests/differential/expect.c - what a random program tells the judge about its accepted calls.
- * Called by  lanes.c, acts.c, memory.c, copies.c, events.c, pooled.c, launch.c      Calls  lanes.c for texts
+ * Called by  lanes.c, acts.c, buffers.c, copies.c, events.c, pooled.c, launch.c      Calls  lanes.c for texts
  * Threads    see state.h
  * Promise    a line for everything that the device must do and for what orders it; see judge.h for the grammar
  * Start at   df_expect() */

@@ -44,6 +44,7 @@ MUTANTS = [
     "LAYOUT_KEPT",
     "ATTRIBUTE_IGNORED",
     "IGNORED_STATUS",
+    "GENERATION_IGNORED",
 ]
 
 # One promise broken each; tests/promises.py says which test has to notice.

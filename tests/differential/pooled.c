@@ -1,5 +1,5 @@
 /* tests/differential/pooled.c - memory that is allocated and freed in stream order; managed memory that moves.
- * Called by  acts.c                      Calls  events.c, memory.c, the driver API
+ * Called by  acts.c                      Calls  events.c, buffers.c, the driver API
  * Threads    see state.h
  * Promise    an allocation is used only where an order leads from its allocation and on to its free
  * Start at   df_pool() */

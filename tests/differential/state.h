@@ -169,7 +169,7 @@ CUresult df_say(struct df_step *step, const char *what, CUresult ret);
 /* The same for a call that drains: entered at `before`. */
 CUresult df_say_drained(struct df_step *step, const char *what, uint64_t before, CUresult ret);
 
-/* acts.c: waits, queries, modules, streams. memory.c: copies, buffers. copies.c: the rarer copies. events.c: records,
+/* acts.c: waits, queries, modules, streams. buffers.c: copies, buffers. copies.c: the rarer copies. events.c: records,
  * waits, forks, values. pooled.c: allocation in stream order, managed memory. launch.c: launches, good and bad. */
 void df_act(struct df_step *step);
 void df_memset(struct df_step *step);

@@ -1,4 +1,4 @@
-/* tests/differential/memory.c - copies, fills, buffers of a random program.
+/* tests/differential/buffers.c - copies, fills, buffers of a random program.
  * Called by  acts.c                      Calls  the driver API, expect.c
  * Threads    see state.h
  * Promise    only the stream that owns a buffer touches it; host memory is read and written by the rules of CUDA
