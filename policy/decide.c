@@ -355,13 +355,21 @@ static void take_cap(struct ag_policy *p)
     aim(p);
 }
 
+/* A length that a segment may be limited to: not below that of a graph, not above the longest. */
+static uint32_t between(const struct ag_policy *p, uint32_t ops)
+{
+    const uint32_t most = p->limits.max_segment;
+    ops = ops < p->limits.min_graph ? p->limits.min_graph : ops;
+    return ops < most ? ops : most;
+}
+
 /* The longest segment, in steps of two, that has at most so many ops. */
 static uint32_t fitting(const struct ag_policy *p, uint32_t ops)
 {
     uint32_t cap = p->limits.max_segment;
     while (cap > p->limits.min_graph && cap > ops)
         cap /= 2;
-    return cap < p->limits.min_graph ? p->limits.min_graph : cap;
+    return between(p, cap);
 }
 
 /* A host that takes longer for a segment than it may be held has it broken again and again, at ever
@@ -382,11 +390,11 @@ static void mind_the_host(struct ag_policy *p, enum end how)
     p->quiet = p->breaks ? 0 : p->quiet + 1;
     uint32_t cap = p->cap;
     if (p->breaks >= MANY_BREAKS) {
-        const uint32_t fits = p->broken_ops / p->breaks * 3 / 4;
-        cap = cap < fitting(p, fits) ? cap : fitting(p, fits);
+        const uint32_t fits = fitting(p, p->broken_ops / p->breaks * 3 / 4);
+        cap = cap < fits ? cap : fits;
         if (cap < p->cap && p->pace.now == AG_PACE_PROMPT) {
-            const uint32_t more = fits * AG_PACE_PATIENCE, most = p->limits.max_segment;
-            p->caps[AG_PACE_PATIENT] = more < most ? more : most;
+            const uint32_t more = p->broken_ops * 3 / 4 * AG_PACE_PATIENCE / p->breaks;
+            p->caps[AG_PACE_PATIENT] = between(p, more);
             ag_pace_host_is_slow(&p->pace);
         }
     } else if (p->quiet >= QUIET_WINDOWS) {
@@ -439,7 +447,7 @@ static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy 
 /* At an end by growth that would leave a tail too short for a graph. */
 static bool skip_end(struct ag_policy *p, const struct ag_node *n)
 {
-    if (!n->skip || !growing(p) || n->end & p->end_bit)
+    if (!n->skip || !growing(p) || n->end & p->end_bit || p->run >= p->cap)
         return false;
     p->step++;
     aim(p);

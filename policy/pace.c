@@ -42,8 +42,9 @@ void ag_pace_host_is_slow(struct ag_pace *y)
 
 void ag_pace_doubt(struct ag_pace *y)
 {
-    if (y->phase == AG_PACE_RESTING && y->rest > AG_PACE_REST_DOUBT)
-        y->rest = AG_PACE_REST_DOUBT;
+    const uint64_t soon = y->rest_next / AG_PACE_DOUBT;
+    if (y->phase == AG_PACE_RESTING && y->rest > soon)
+        y->rest = soon;
 }
 
 /* A place that a block may end at, by how long it is. */
@@ -126,27 +127,28 @@ static bool put_out(struct ag_pace *y, enum ag_pace_kind best)
     return alone;
 }
 
-/* The pace with the smallest median; prompt, unless it is beaten by enough. */
-static enum ag_pace_kind best_of(struct ag_pace *y)
-{
-    uint32_t cost[AG_PACE_KINDS];
-    enum ag_pace_kind best = AG_PACE_PROMPT;
-    for (int k = 0; k < AG_PACE_KINDS; k++) {
-        sort(y->cost[k], y->samples[k]);
-        cost[k] = y->samples[k] ? y->cost[k][y->samples[k] / 2] : UINT32_MAX;
-    }
-    for (int k = 0; k < AG_PACE_KINDS; k++)
-        if (cost[k] < cost[best] && beats(cost[k], cost[AG_PACE_PROMPT], AG_PACE_GAIN))
-            best = (enum ag_pace_kind)k;
-    return best;
-}
-
 /* The first pace from `from` on that is still in the trial; AG_PACE_KINDS: none. */
 static int next_tried(const struct ag_pace *y, int from)
 {
     while (from < AG_PACE_KINDS && !tried(y, from))
         from++;
     return from;
+}
+
+/* The pace with the smallest median; prompt, unless it is beaten by enough. One that is out was not
+ * measured in every round: what the others cost meanwhile says nothing about it. */
+static enum ag_pace_kind best_of(struct ag_pace *y)
+{
+    uint32_t cost[AG_PACE_KINDS];
+    int best = next_tried(y, 0);
+    for (int k = best; k < AG_PACE_KINDS; k = next_tried(y, k + 1)) {
+        sort(y->cost[k], y->samples[k]);
+        cost[k] = y->cost[k][y->samples[k] / 2];
+        if (cost[k] < cost[best] &&
+            (!tried(y, AG_PACE_PROMPT) || beats(cost[k], cost[AG_PACE_PROMPT], AG_PACE_GAIN)))
+            best = k;
+    }
+    return (enum ag_pace_kind)best;
 }
 
 /* A round is over. */

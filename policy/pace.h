@@ -40,7 +40,7 @@ extern "C" {
 #define AG_PACE_GAIN 1u       /* percent by which another pace has to beat prompt */
 #define AG_PACE_CLEARLY 15u   /* percent that put a pace out of a trial */
 #define AG_PACE_REST_FIRST (1ull << 18)
-#define AG_PACE_REST_DOUBT (1ull << 14)
+#define AG_PACE_DOUBT 32u /* part of the next rest that is left after a doubt */
 #define AG_PACE_REST_MOST (1ull << 26)
 
 enum ag_pace_kind { AG_PACE_PROMPT, AG_PACE_EAGER, AG_PACE_PATIENT, AG_PACE_KINDS };
@@ -71,7 +71,8 @@ void ag_pace_init(struct ag_pace *y, enum ag_pace_kind fixed);
 /* The host does not make segments within the bound. The first call begins a trial. */
 void ag_pace_host_is_slow(struct ag_pace *y);
 
-/* What was measured holds no more: segments have another length. The next trial is soon. */
+/* What was measured holds no more: segments have another length. The next trial is soon, but ever
+ * later too: a host may be tried with longer segments for ever, and fail. */
 void ag_pace_doubt(struct ag_pace *y);
 
 /* Where a segment ended. */

@@ -58,6 +58,16 @@ class Simulation
         return std::max(host, device) / iterations;
     }
 
+    // From now on the host takes so long between two launches.
+    void SlowDown(double gap)
+    {
+        program_.gap = gap;
+    }
+    void ExpectSound() const
+    {
+        const char *why = "";
+        EXPECT_TRUE(ag_policy_check(policy_, &why)) << why;
+    }
     uint32_t Patience() const
     {
         return ag_policy_patience(policy_);
@@ -67,6 +77,7 @@ class Simulation
         return ag_policy_pace(policy_);
     }
     uint64_t asked = 0, trials = 0, launches = 0, replayed = 0;
+    ag_pace_kind chosen = AG_PACE_PROMPT; // by the last trial
 
   private:
     void Launch(uint32_t sig)
@@ -127,6 +138,7 @@ class Simulation
         asked++;
         const ag_pace_news news = ag_policy_time(policy_, uint64_t(host_ * 1000));
         trials += news == AG_PACE_CHOSEN;
+        chosen = news == AG_PACE_CHOSEN ? Pace() : chosen;
     }
 
     void Sync()
@@ -165,6 +177,18 @@ TEST(Pace, ADeviceThatTheProgramWaitsForIsNotKeptWaiting)
     EXPECT_GE(s.trials, 1u);
 }
 
+// C5: not even two launches come within the bound, but seven within the patience.
+TEST(Pace, AHostThatMakesOneLaunchWithinTheBoundHasGraphsWithPatience)
+{
+    Simulation s({2, 1, 120, 1});
+    s.Run(100);
+    s.SlowDown(120);
+    s.Run(3000);
+    s.ExpectSound();
+    EXPECT_EQ(AG_PACE_PATIENT, s.chosen);
+    EXPECT_LT(s.Run(500), Simulation::Eager({120, 1, 120, 1}, 500) * 0.98);
+}
+
 // A launch-bound loop: one round decides, and a trial is over soon.
 TEST(Pace, AFastHostKeepsItsGraphsAfterAShortTrial)
 {
@@ -192,6 +216,45 @@ TEST(Pace, ATrialIsRepeatedEverMoreSeldom)
     s.Run(40000); // 4.8 million ops
     EXPECT_GE(s.trials, 3u);
     EXPECT_LE(s.trials, 6u);
+}
+
+// C5: a host whose segments are now and then tried longer, and broken again, is not measured anew each time.
+TEST(Pace, LengthsThatChangeForEverDoNotBringTrialsForEver)
+{
+    Simulation s({2, 1, 120, 1});
+    s.Run(100);
+    s.SlowDown(120);
+    s.Run(40000);
+    EXPECT_GE(s.trials, 2u);
+    EXPECT_LE(s.trials, 10u);
+}
+
+// One trial of a slow host in which an op costs ns(pace, round); returns the verdict.
+template <typename Cost> ag_pace_kind Verdict(Cost ns)
+{
+    ag_pace y;
+    uint64_t now = 1;
+    ag_pace_init(&y, AG_PACE_KINDS);
+    ag_pace_host_is_slow(&y);
+    for (ag_pace_news news = AG_PACE_NOTHING; news != AG_PACE_CHOSEN;) {
+        now += AG_PACE_BLOCK * ns(y.now, y.round);
+        if (ag_pace_segment(&y, AG_PACE_BLOCK, AG_PACE_BLOCK, AG_PACE_AT_SYNC))
+            news = ag_pace_time(&y, now);
+        EXPECT_TRUE(ag_pace_check(&y, nullptr));
+    }
+    return y.now;
+}
+
+// C5: what was measured of a pace that left the trial is not compared with what others cost later.
+TEST(Pace, AMachineThatBecomesSlowerDuringATrialDoesNotBringBackAPaceThatHasLost)
+{
+    const uint64_t cost[] = {100, 120, 95}; // prompt, eager, patient
+    EXPECT_EQ(AG_PACE_PATIENT, Verdict([&](int pace, int) { return cost[pace]; }));
+    EXPECT_EQ(AG_PACE_PATIENT,
+              Verdict([&](int pace, int round) { return cost[pace] * (round ? 2 : 1); }));
+    const uint64_t other[] = {120, 100, 99};
+    EXPECT_EQ(AG_PACE_PATIENT,
+              Verdict([&](int pace, int round) { return other[pace] * (round ? 2 : 1); }));
 }
 
 struct Plane {

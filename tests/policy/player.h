@@ -11,6 +11,7 @@
 
 #include "gtest/gtest.h"
 
+#include <functional>
 #include <map>
 #include <set>
 #include <vector>
@@ -57,6 +58,7 @@ class Player
         holding_ = holding_ && v.hold;
         if (v.cut)
             Cut(v);
+        TellTime();
         return v;
     }
 
@@ -72,6 +74,7 @@ class Player
         EXPECT_EQ(v.cut, !segment_.empty()) << "a drain ends a segment that has ops, and no other";
         if (v.cut)
             Cut(v);
+        TellTime(); /* cut or not */
         return v;
     }
 
@@ -160,12 +163,25 @@ class Player
     uint64_t built_nodes = 0, builds_asked = 0, failed_builds = 0;
     std::set<Ops> distinct; /* segments seen since Mark() */
     bool build_works = true, build_later = false;
+    std::function<uint64_t()> clock; /* without one the time is never told */
+    uint64_t turns = 0, verdicts = 0;
 
   private:
     struct Graph {
         uint32_t number;
         Ops ops;
     };
+
+    void TellTime()
+    {
+        if (!clock || !ag_policy_wants_time(policy_))
+            return;
+        EXPECT_TRUE(segment_.empty()) << "the time is wanted in the middle of a segment";
+        const ag_pace_news news = ag_policy_time(policy_, clock());
+        EXPECT_FALSE(ag_policy_wants_time(policy_)) << "the time is wanted again at once";
+        turns += news != AG_PACE_NOTHING;
+        verdicts += news == AG_PACE_CHOSEN;
+    }
 
     void Cut(const ag_verdict &v)
     {

@@ -76,12 +76,25 @@ class Property : public testing::TestWithParam<uint32_t>
     static void TearDownTestSuite()
     {
         EXPECT_GT(replayed, ops / 10);
+        EXPECT_GT(verdicts, 0u);
+        EXPECT_TRUE(seen[AG_PACE_PROMPT] && seen[AG_PACE_EAGER] && seen[AG_PACE_PATIENT]);
+    }
+    /* How far a clock goes on between two looks: steadily, anyhow, not at all, with leaps. */
+    uint64_t Tick(uint32_t kind)
+    {
+        const uint64_t any = random();
+        return kind == 0   ? 1000
+               : kind == 1 ? any
+               : kind == 2 ? 0
+                           : (any % 4 ? any % 100000 : any << 28);
     }
     std::mt19937 random;
-    static uint64_t replayed, ops;
+    static uint64_t replayed, ops, verdicts;
+    static bool seen[AG_PACE_KINDS];
 };
 
-uint64_t Property::replayed, Property::ops;
+uint64_t Property::replayed, Property::ops, Property::verdicts;
+bool Property::seen[AG_PACE_KINDS];
 
 TEST_P(Property, VerdictsCanBeObeyedWhateverTheProgramDoes)
 {
@@ -123,6 +136,38 @@ TEST_P(Property, TheSameInputsGiveTheSameVerdicts)
         p.Drain(kind);
         q.Drain(kind);
     }
+}
+
+/* The pace turns at any moment, by a clock that says anything; the host is slow at times. */
+TEST_P(Property, ThePaceMayTurnAtAnyMoment)
+{
+    ag_policy_limits limits = RandomLimits();
+    limits.pace = AG_PACE_KINDS;
+    limits.max_nodes += 200;
+    Player p(limits);
+    uint64_t now = 1;
+    const uint32_t clock = Below(4);
+    p.clock = [&] { return now += Tick(clock); };
+    for (int part = 0; part < 6; part++) {
+        std::vector<Ops> phrases = Phrases();
+        const uint32_t rarely = 50 + Below(2000);
+        const uint32_t broken = Below(2) ? 1 + Below(2 * limits.max_segment) : 0;
+        for (int i = 0; i < 600 && !HasFailure(); i++) {
+            for (uint32_t sig : phrases[Below(4) ? 0 : Below(uint32_t(phrases.size()))]) {
+                p.Op(Below(2000) ? sig : 1 + Below(1000));
+                if (broken && Below(broken) == 0)
+                    p.Drain(AG_DRAIN_BREAK);
+                if (Below(rarely) == 0)
+                    Event(p);
+            }
+            p.ExpectSound();
+        }
+        if (HasFailure())
+            FAIL() << "seed " << GetParam();
+    }
+    verdicts += p.verdicts;
+    for (int k = 0; k < AG_PACE_KINDS; k++)
+        seen[k] |= ag_policy_pace(p.policy()) == k;
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Property, testing::Range(1u, 121u));
