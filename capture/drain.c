@@ -89,7 +89,7 @@ CUresult ag_take_pending(struct ag_capture *cap)
 }
 
 /* CONTEXT_IS_DESTROYED is also what a launch into a destroyed stream answers, and then the context
- * lives on (conformance fact isolated.destroyed_stream). After a sticky error cuStreamGetId fails
+ * lives on (seen on simcuda; 580.159 may crash instead). After a sticky error cuStreamGetId fails
  * too (fact sticky.stream_id). */
 static bool context_lives(struct ag_capture *cap)
 {

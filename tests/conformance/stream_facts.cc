@@ -64,7 +64,7 @@ TEST_F(Events, GiveElapsedTimesOrSayWhyNot)
     FACT("elapsed.untimed_never", elapsed(done, untimed_never), CUDA_ERROR_INVALID_HANDLE);
     FACT("elapsed.null", elapsed(nullptr, done), CUDA_ERROR_INVALID_HANDLE);
     FACT("elapsed.no_result", drv.cuEventElapsedTime(nullptr, done, later),
-         CUDA_ERROR_INVALID_VALUE);
+         CUDA_ERROR_INVALID_HANDLE);
     release();
 }
 

@@ -215,7 +215,7 @@ TEST_F(Sim, IsAsOldAsItIsTold)
 
 TEST_F(Sim, BlocksALaunchBehindAThousandOthers)
 {
-    EXPECT_EQ(run_case("depth").out, "blocked after 1020, in the end 1501\n");
+    EXPECT_EQ(run_case("depth").out, "blocked after 1022, in the end 1501\n");
 }
 
 TEST_F(Sim, IsReallyAsynchronous)

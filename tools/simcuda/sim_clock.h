@@ -50,7 +50,7 @@ enum {
     SIM_DEVICE_HOST_FUNCTION = 8000,   /* assumed */
     SIM_DEVICE_BYTES_PER_US = 2000000,
     SIM_HOST_BYTES_PER_US = 50000,
-    SIM_DEPTH = 1020 /* launches in flight in one stream before a launch blocks */
+    SIM_DEPTH = 1022 /* launches in flight in one stream before a launch blocks */
 };
 
 struct sim_stats {

@@ -155,7 +155,7 @@ static CUresult elapsed(float *out, CUevent first, CUevent second)
 {
     CUresult ret;
     if (!out)
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_INVALID_HANDLE;
     struct sim_event *a = sim_event_of(first, &ret);
     struct sim_event *b = a ? sim_event_of(second, &ret) : NULL;
     if (!b)

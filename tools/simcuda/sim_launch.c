@@ -135,8 +135,8 @@ static CUresult launch(const CUlaunchConfig *c, CUfunction function, void **para
     if (!s)
         return ret;
     struct sim_work *w = sim_launch_pack(c, function, s->object.ctx, params, extra, &ret);
-    if (!w)
-        return ret;
+    if (!w) /* a capture does not survive a refused launch */
+        return s->capture ? sim_capture_break(s->capture, ret) : ret;
     bool own_priority = false;
     for (unsigned i = 0; i < w->kernel.nattributes; i++)
         own_priority |= w->kernel.attributes[i].id == CU_LAUNCH_ATTRIBUTE_PRIORITY;

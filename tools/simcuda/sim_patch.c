@@ -68,13 +68,13 @@ static CUresult patch_kernel(CUgraphExec exec, CUgraphNode node,
     return CUDA_SUCCESS;
 }
 
-SIM_API(cuGraphExecKernelNodeSetParams_v2, SIM_NS_SET_PARAMS, SIM_INIT,
+SIM_API(cuGraphExecKernelNodeSetParams_v2, SIM_NS_SET_PARAMS, SIM_CTX,
         (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *p), (exec, node, p))
 {
     return p ? patch_kernel(exec, node, p) : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API(cuGraphExecKernelNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
+SIM_API(cuGraphExecKernelNodeSetParams, SIM_NS_SET_PARAMS, SIM_CTX,
         (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p), (exec, node, p))
 {
     if (!p)

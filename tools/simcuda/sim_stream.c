@@ -212,7 +212,7 @@ SIM_API_PTSZ(cuStreamQuery, SIM_NS_QUERY, SIM_CTX | SIM_UNSAFE, (CUstream handle
     return ret;
 }
 
-SIM_API_PTSZ(cuStreamGetId, SIM_NS_GETTER, SIM_CTX | SIM_PASSIVE,
+SIM_API_PTSZ(cuStreamGetId, SIM_NS_GETTER, SIM_CTX,
              (CUstream handle, unsigned long long *out), (handle, out))
 {
     CUresult ret;
