@@ -41,6 +41,56 @@ TEST_F(Blocking, CallsThatMakeThings)
     FACT("blocks.cuStreamDestroy_of_the_held", blocks(made, [&] { drv.cuStreamDestroy(made); }), 0);
 }
 
+/* A launch of another thread waits for room in its stream's queue: who waits with it? The shim lets calls about other
+ * streams pass it. */
+class BesideAFullQueue : public Facts
+{
+  protected:
+    int waits(const std::function<void()> &call)
+    {
+        CUstream full = stream();
+        std::atomic<unsigned> launched{0};
+        std::atomic<bool> released{false};
+        hold(full);
+        std::thread busy([&] {
+            drv.cuCtxSetCurrent(ctx);
+            for (int i = 0; i < 1500; i++, launched++)
+                launch(null_kernel, full, {});
+        });
+        for (unsigned before = 1, now = 0; before != now; now = launched) {
+            before = launched;
+            usleep(100000);
+        }
+        std::thread later([&] {
+            usleep(300000);
+            released = true;
+            release();
+        });
+        call();
+        const int waited = released;
+        later.join();
+        busy.join();
+        EXPECT_EQ(drv.cuCtxSynchronize(), CUDA_SUCCESS);
+        return waited;
+    }
+};
+
+TEST_F(BesideAFullQueue, OtherStreamsGoOn)
+{
+    CUstream other = stream();
+    CUdeviceptr x = buffer();
+    CUevent e = event();
+    NEED(launch(null_kernel, other, {}));
+    NEED(drv.cuEventRecord(e, other));
+    NEED(drv.cuCtxSynchronize());
+    FACT("full.query_other", waits([&] { drv.cuStreamQuery(other); }), 0);
+    FACT("full.launch_other", waits([&] { launch(null_kernel, other, {}); }), 0);
+    FACT("full.synchronize_other", waits([&] { drv.cuStreamSynchronize(other); }), 0);
+    FACT("full.event_query", waits([&] { drv.cuEventQuery(e); }), 0);
+    FACT("full.record_other", waits([&] { drv.cuEventRecord(e, other); }), 0);
+    FACT("full.memset_other", waits([&] { drv.cuMemsetD8Async(x, 0, 64, other); }), 0);
+}
+
 TEST_F(Blocking, FirstLaunchOfAFunction)
 {
     CUstream s = stream(), other = stream();
