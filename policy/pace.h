@@ -38,7 +38,7 @@ extern "C" {
 #define AG_PACE_SAMPLES 3u    /* blocks of a turn that count */
 #define AG_PACE_ROUNDS 3u     /* most rounds of a trial */
 #define AG_PACE_GAIN 1u       /* percent by which another pace has to beat prompt */
-#define AG_PACE_CLEARLY 15u   /* percent that put a pace out of a trial */
+#define AG_PACE_CLEARLY 8u   /* percent that put a pace out of a trial */
 #define AG_PACE_REST_FIRST (1ull << 18)
 #define AG_PACE_DOUBT 32u /* part of the next rest that is left after a doubt */
 #define AG_PACE_REST_MOST (1ull << 26)
