@@ -221,11 +221,11 @@ void ag_oplog_enter_current(struct ag_oplog *log)
 }
 
 /* The lock is taken. Is the holder inside a submission that the caller need not wait for? Work that
- * is behind the legacy stream in CUDA's order has to. */
+ * is behind the legacy stream in CUDA's order has to; a call that submits nothing is behind none. */
 static bool may_leave_alone(struct ag_oplog *log, CUstream about)
 {
     const CUstream to = atomic_load(&log->submitting);
-    return to && to != CU_STREAM_LEGACY && to != about;
+    return to && to != about && (to != CU_STREAM_LEGACY || about == AG_ABOUT_NO_STREAM);
 }
 
 #define GIVE_UP_US 1000 /* a segment that goes op by op takes about as long */

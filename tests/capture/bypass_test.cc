@@ -1,0 +1,231 @@
+// A submission that blocks because the driver's queue of a stream is full, and what other threads may
+// do meanwhile. The scripted driver stands still inside cuLaunchKernel for one stream until told.
+#include "tests/capture/scripted_driver.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <thread>
+
+namespace
+{
+const CUstream kFull = reinterpret_cast<CUstream>(0x71000);
+const CUstream kNone = reinterpret_cast<CUstream>(0x70000);
+const CUstream kOther = reinterpret_cast<CUstream>(0x72000);
+
+// The gate of the full stream. Static: the driver's functions have no argument for it.
+std::atomic<CUstream> full{kNone};
+std::atomic<bool> inside{false}, open_gate{false};
+ag_fn slots[AG_ROWS];
+__typeof__(&cuLaunchKernel) launch_now;
+
+CUresult BlockingLaunch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                        unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
+                        void **extra)
+{
+    if (s == full) {
+        inside = true;
+        while (!open_gate)
+            std::this_thread::yield();
+    }
+    return launch_now(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
+}
+
+class Bypass : public ::testing::Test
+{
+  protected:
+    Bypass() : f(d.Function("f", {8}))
+    {
+        full = kNone;
+        inside = open_gate = false;
+        std::copy(d.table.slot, d.table.slot + AG_ROWS, slots);
+        launch_now = ag_real(&d.table, cuLaunchKernel);
+        slots[AG_ROW_cuLaunchKernel] = reinterpret_cast<ag_fn>(BlockingLaunch);
+        d.table.slot = slots;
+    }
+    ~Bypass() override
+    {
+        Open();
+    }
+    void Loop(CUstream s, int rounds)
+    {
+        for (int k = 0; k < rounds; k++) {
+            for (int i = 0; i < 12; i++)
+                EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, s));
+            EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+        }
+    }
+    // Three launches of a learned loop are held for `s`; a thread that submits them blocks in the first.
+    void FillUp(CUstream s)
+    {
+        Loop(s, 8);
+        for (int i = 0; i < 3; i++)
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, s));
+        before = d.executed.size();
+        full = s ? s : CU_STREAM_LEGACY;
+        blocked = std::thread(
+            [this] { ag_drain(&d.cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuMemAlloc_v2); });
+        while (!inside)
+            std::this_thread::yield();
+    }
+    void Open()
+    {
+        open_gate = true;
+        if (blocked.joinable())
+            blocked.join();
+    }
+    // Whether the call returns while the queue is full. The gate is open afterwards.
+    bool ReturnsMeanwhile(const std::function<void()> &call, int ms = 3000)
+    {
+        std::promise<void> done;
+        std::future<void> result = done.get_future();
+        std::thread caller([&] {
+            call();
+            done.set_value();
+        });
+        const bool returned =
+            result.wait_for(std::chrono::milliseconds(ms)) == std::future_status::ready;
+        Open();
+        caller.join();
+        return returned;
+    }
+    void Drain(CUstream about)
+    {
+        ag_drain(&d.cap, AG_DRAIN_ASYNC, about, AG_ROW_cuEventQuery);
+    }
+
+    ScriptedDriver d;
+    CUfunction f;
+    std::thread blocked;
+    size_t before = 0;
+};
+
+TEST_F(Bypass, C3ACallAboutAnotherStreamReturns)
+{
+    FillUp(kFull);
+    EXPECT_TRUE(ReturnsMeanwhile([&] { Drain(kOther); }));
+    EXPECT_EQ(before + 3, d.executed.size());
+}
+
+TEST_F(Bypass, C1ACallAboutTheSameStreamWaits)
+{
+    FillUp(kFull);
+    EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(kFull); }, 50));
+    EXPECT_EQ(before + 3, d.executed.size());
+}
+
+// The legacy stream waits for work of blocking streams, and they for its.
+TEST_F(Bypass, C1ACallAboutTheLegacyStreamWaits)
+{
+    for (const CUstream legacy : {CU_STREAM_LEGACY, static_cast<CUstream>(nullptr)}) {
+        FillUp(kFull);
+        EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(legacy); }, 50));
+        EXPECT_EQ(before + 3, d.executed.size());
+        inside = open_gate = false;
+        full = kNone;
+    }
+}
+
+TEST_F(Bypass, C1ACallBehindTheLegacyStreamWaits)
+{
+    FillUp(nullptr);
+    EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(kOther); }, 50));
+    EXPECT_EQ(before + 3, d.executed.size());
+}
+
+// An event stands for submitted work, whatever stream is full.
+TEST_F(Bypass, C3AnEventIsAskedAboutBesideALegacyStreamThatIsFull)
+{
+    FillUp(nullptr);
+    EXPECT_TRUE(ReturnsMeanwhile([&] { Drain(AG_ABOUT_NO_STREAM); }));
+}
+
+// C4: the thread that flushes what a silent program left has other contexts to look after.
+TEST_F(Bypass, C4TheLivenessThreadDoesNotWaitForALegacyStreamThatIsFull)
+{
+    FillUp(nullptr);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        ag_look(&d.cap);
+        ag_look(&d.cap);
+        ag_look(&d.cap);
+    }));
+}
+
+TEST_F(Bypass, C1LaunchesIntoAnotherStreamGoOnInTheirOrder)
+{
+    Loop(kOther, 8);
+    FillUp(kFull);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        for (int i = 0; i < 12; i++)
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 100 + i, 1, kOther));
+    }));
+    ASSERT_EQ(before + 12 + 3, d.executed.size());
+    for (int i = 0; i < 12; i++) {
+        EXPECT_EQ(kOther, d.executed[before + i].stream);
+        char hex[4];
+        snprintf(hex, sizeof hex, " %02x", 100 + i);
+        EXPECT_NE(std::string::npos, d.executed[before + i].op.find(hex)) << i;
+    }
+    d.CheckInvariants();
+}
+
+// C5: where policy has stepped aside from the other stream, it is told of launches now and then.
+TEST_F(Bypass, C3LaunchesIntoAStreamThatWasSteppedAsideFromGoOn)
+{
+    unsigned grid = 1;
+    for (int i = 0; i < 100000 && !d.counters.asides.load(); i++)
+        d.Launch8(f, i, 1 + ((grid = grid * 1103515245u + 12345u) >> 16) % 256, kOther);
+    ASSERT_GT(d.counters.asides.load(), 0u);
+    FillUp(kFull);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        for (int i = 0; i < 3000; i++)
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kOther));
+    }));
+    EXPECT_EQ(before + 3000 + 3, d.executed.size());
+}
+
+// C2: a held launch that fails beside calls that went on is told once, by a later call.
+TEST_F(Bypass, C2AnErrorOfWhatWasLeftBehindIsToldOnce)
+{
+    FillUp(kFull);
+    d.FailCall("cuLaunchKernel", d.calls["cuLaunchKernel"] + 2, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        Drain(kOther);
+        EXPECT_EQ(CUDA_SUCCESS, ag_take_pending(&d.cap));
+    }));
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, d.Synchronize());
+    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    EXPECT_EQ(before + 2, d.executed.size()) << "the first and the third of three";
+}
+
+// Many threads ask for the lock while submissions come and go: nobody sleeps for ever.
+TEST_F(Bypass, NobodyIsForgottenAtTheLock)
+{
+    ag_lock lock = {};
+    std::atomic<int> taken{0}, refused{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 6; t++)
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 3000; i++) {
+                if (t % 2) {
+                    ag_lock_wait(&lock);
+                } else if (!ag_lock_wait_for(&lock, 1 + i % 50)) {
+                    refused++;
+                    continue;
+                }
+                taken++;
+                if (i % 64 == 0)
+                    std::this_thread::sleep_for(std::chrono::microseconds(50));
+                if (lock.state.exchange(0) == 2)
+                    ag_lock_wake(&lock);
+            }
+        });
+    for (std::thread &t : threads)
+        t.join();
+    EXPECT_EQ(6 * 3000, taken + refused);
+    EXPECT_EQ(0u, lock.state.load());
+}
+} // namespace
