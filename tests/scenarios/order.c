@@ -1,6 +1,6 @@
 /* tests/scenarios/order.c - O-11, O-12, O-19: order given by the host alone, polling, watching memory.
  * Called by  scene.c                     Calls  scene.h
- * Threads    O-11 makes its own
+ * Threads    O-11 and C4 make their own
  * Promise    a host that waits without calling CUDA waits under the watchdog only
  * Start at   scene_order */
 #define _GNU_SOURCE
@@ -8,8 +8,13 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* O-11: one staging buffer in device memory goes round between threads; the stream is their only order. */
@@ -209,9 +214,97 @@ static void watching_through_a_struct(void)
     listen("mapped, in a device struct", mapped, "set_boxed_flag", box);
 }
 
+/* C4, where the processor is short. The host that listens calls nothing; it has a second for each round, which is a
+ * hundred turns of the scheduler. */
+static unsigned late_rounds(unsigned *word, CUdeviceptr where)
+{
+    CUmodule varying = scene_load("varying");
+    CUfunction tell = scene_function(scene_load("flag"), "set_flag");
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr x = scene_buffer();
+    unsigned late = 0;
+    for (unsigned round = 0; round < 4 * ROUNDS; round++) {
+        unsigned value = round + 1, waited = 0;
+        struct timespec began, now;
+        scene_work(varying, s, x, round % ROUNDS == ODD_ROUND ? 5 : 4, round);
+        NEED(scene_launch(tell, s, 1, 1, 0, ARGS(&where, &value)));
+        clock_gettime(CLOCK_MONOTONIC, &began);
+        while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+            usleep(200);
+            clock_gettime(CLOCK_MONOTONIC, &now);
+            waited = (unsigned)(now.tv_sec - began.tv_sec);
+        }
+        late += waited > 1;
+        scene_work(varying, s, x, 4, round);
+    }
+    scene_show("x", 0, s, x);
+    return late;
+}
+
+static atomic_int idle;
+
+static void *keep_busy(void *unused)
+{
+    while (!atomic_load_explicit(&idle, memory_order_relaxed))
+        ;
+    return unused;
+}
+
+/* The program, the shim's thread and the driver's share one processor with a thread that never sleeps. */
+static void one_processor(void)
+{
+    cpu_set_t mine, one;
+    pthread_t busy;
+    CUdeviceptr where;
+    int cpu = 0;
+    CPU_ZERO(&one);
+    sched_getaffinity(0, sizeof mine, &mine);
+    while (!CPU_ISSET(cpu, &mine))
+        cpu++;
+    CPU_SET(cpu, &one);
+    scene_need(sched_setaffinity(0, sizeof one, &one) ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS,
+               "one processor");
+    pthread_create(&busy, NULL, keep_busy, NULL);
+    scene_open();
+    unsigned *word = scene_mapped(&where);
+    printf("late rounds: %u\n", late_rounds(word, where));
+    atomic_store(&idle, 1);
+    pthread_join(busy, NULL);
+}
+
+/* What a container's quota does: all threads stand still for most of each period. Ends by itself, never between
+ * stop and go. */
+static void grant_a_quota(pid_t of, const atomic_int *over)
+{
+    while (getppid() == of && !atomic_load(over)) {
+        kill(of, SIGSTOP);
+        usleep(15000);
+        kill(of, SIGCONT);
+        usleep(5000);
+    }
+    _exit(0);
+}
+
+static void under_a_quota(void)
+{
+    CUdeviceptr where;
+    atomic_int *over =
+        mmap(NULL, sizeof *over, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    const pid_t self = getpid(), other = fork();
+    if (!other)
+        grant_a_quota(self, over);
+    scene_open();
+    unsigned *word = scene_mapped(&where);
+    printf("late rounds: %u\n", late_rounds(word, where));
+    atomic_store(over, 1);
+    waitpid(other, NULL, 0);
+}
+
 const struct scene_case scene_order[] = {{"O-11-host-order", host_order},
                                          {"C3-waiting", waiting},
                                          {"O-12-polling", polling},
                                          {"O-19-watching", watching},
                                          {"O-19-struct", watching_through_a_struct},
+                                         {"C4-one-processor", one_processor},
+                                         {"C4-quota", under_a_quota},
                                          {NULL, NULL}};

@@ -194,6 +194,23 @@ TEST(O19, C4AKernelThatFindsTheHostsMemoryInADeviceStructReachesTheDeviceAsWell)
     same_as_native("O-19-struct", {{"AUTOGRAPH_FLUSH_US", "100"}});
 }
 
+// At every pace: what is held reaches the device although the program calls nothing and hardly anybody may run.
+struct ShortOfProcessor : testing::TestWithParam<const char *> {
+};
+
+TEST_P(ShortOfProcessor, C4OneProcessorThatAnotherThreadKeepsBusy)
+{
+    same_as_native("C4-one-processor",
+                   {{"AUTOGRAPH_FLUSH_US", "100"}, {"AUTOGRAPH_PACE", GetParam()}});
+}
+
+TEST_P(ShortOfProcessor, C4AQuotaThatStopsTheProcessMostOfTheTime)
+{
+    same_as_native("C4-quota", {{"AUTOGRAPH_FLUSH_US", "100"}, {"AUTOGRAPH_PACE", GetParam()}});
+}
+
+INSTANTIATE_TEST_SUITE_P(O19, ShortOfProcessor, testing::Values("prompt", "patient"));
+
 TEST(O24, C3AFreeFindsTheHeldLaunchesSubmitted)
 {
     same_as_native("O-24-free");
