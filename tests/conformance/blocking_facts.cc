@@ -50,7 +50,6 @@ class BesideAFullQueue : public Facts
     {
         CUstream full = stream();
         std::atomic<unsigned> launched{0};
-        std::atomic<bool> released{false};
         hold(full);
         std::thread busy([&] {
             drv.cuCtxSetCurrent(ctx);
@@ -61,14 +60,7 @@ class BesideAFullQueue : public Facts
             before = launched;
             usleep(100000);
         }
-        std::thread later([&] {
-            usleep(300000);
-            released = true;
-            release();
-        });
-        call();
-        const int waited = released;
-        later.join();
+        const int waited = waits_for_release(call);
         busy.join();
         EXPECT_EQ(drv.cuCtxSynchronize(), CUDA_SUCCESS);
         return waited;

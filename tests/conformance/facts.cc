@@ -142,10 +142,9 @@ void Facts::release()
     __atomic_store_n(flag, next_flag++, __ATOMIC_RELEASE);
 }
 
-int Facts::blocks(CUstream s, const std::function<void()> &call)
+int Facts::waits_for_release(const std::function<void()> &call)
 {
     std::atomic<bool> released{false};
-    hold(s);
     std::thread later([&] {
         usleep(300000);
         released = true;
@@ -154,6 +153,13 @@ int Facts::blocks(CUstream s, const std::function<void()> &call)
     call();
     const int waited = released;
     later.join();
+    return waited;
+}
+
+int Facts::blocks(CUstream s, const std::function<void()> &call)
+{
+    hold(s);
+    const int waited = waits_for_release(call);
     EXPECT_EQ(drv.cuCtxSynchronize(), CUDA_SUCCESS);
     return waited;
 }

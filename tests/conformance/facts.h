@@ -198,6 +198,8 @@ class Facts : public ::testing::Test
     void hold(CUstream s);
     void release();
     // 1: the call came back only after the stream was released (300 ms later).
+    // 1: the call came back only after release(), 300 ms later.
+    int waits_for_release(const std::function<void()> &call);
     int blocks(CUstream s, const std::function<void()> &call);
 
     CUcontext ctx = nullptr;
