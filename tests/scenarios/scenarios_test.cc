@@ -209,7 +209,8 @@ TEST_P(ShortOfProcessor, C4AQuotaThatStopsTheProcessMostOfTheTime)
     same_as_native("C4-quota", {{"AUTOGRAPH_FLUSH_US", "100"}, {"AUTOGRAPH_PACE", GetParam()}});
 }
 
-INSTANTIATE_TEST_SUITE_P(O19, ShortOfProcessor, testing::Values("prompt", "patient"));
+INSTANTIATE_TEST_SUITE_P(O19, ShortOfProcessor,
+                         testing::Values("prompt", "patient", "auto"));
 
 TEST(O24, C3AFreeFindsTheHeldLaunchesSubmitted)
 {
