@@ -15,9 +15,10 @@
 static const struct {
     const char *name;
     const unsigned char *bytes;
-} images[] = {{"basic", ag_image_basic},     {"flag", ag_image_flag},
-              {"reuse_a", ag_image_reuse_a}, {"reuse_b", ag_image_reuse_b},
-              {"varying", ag_image_varying}, {"smem", ag_image_smem}};
+} images[] = {{"basic", ag_image_basic},      {"flag", ag_image_flag},
+              {"reuse_a", ag_image_reuse_a},  {"reuse_b", ag_image_reuse_b},
+              {"varying", ag_image_varying},  {"smem", ag_image_smem},
+              {"constant", ag_image_constant}};
 
 void scene_need(CUresult ret, const char *what)
 {
@@ -105,6 +106,12 @@ void scene_work(CUmodule varying, CUstream stream, CUdeviceptr buffer, unsigned 
     }
 }
 
+unsigned scene_times(void)
+{
+    const char *times = getenv("SCENE_TIMES");
+    return times ? (unsigned)strtoul(times, NULL, 10) : 1;
+}
+
 uint32_t scene_digest(const void *bytes, size_t n)
 {
     const unsigned char *b = bytes;
@@ -133,9 +140,9 @@ static void on_alarm(int signal)
 
 int main(int argc, char **argv)
 {
-    const struct scene_case *const lists[] = {scene_replay,  scene_order,  scene_lifetime,
-                                              scene_errors,  scene_limits, scene_entry,
-                                              scene_captures};
+    const struct scene_case *const lists[] = {scene_replay,   scene_order,  scene_lifetime,
+                                              scene_errors,   scene_limits, scene_entry,
+                                              scene_captures, scene_data};
     if (argc < 2)
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -21,7 +21,7 @@ struct scene_case {
     void (*play)(void);
 };
 extern const struct scene_case scene_replay[], scene_order[], scene_lifetime[], scene_errors[],
-    scene_limits[], scene_entry[], scene_captures[];
+    scene_limits[], scene_entry[], scene_captures[], scene_data[];
 
 /* A setup call that fails ends the program: the scene could not be played. */
 #define NEED(call) scene_need(call, #call)
@@ -41,6 +41,8 @@ CUresult scene_launch(CUfunction f, CUstream stream, unsigned grid, unsigned blo
 /* vary_mix, vary_xor, vary_rot in turn on the buffer: a stretch of launches whose order shows. */
 void scene_work(CUmodule varying, CUstream stream, CUdeviceptr buffer, unsigned launches,
                 unsigned value);
+/* SCENE_TIMES of the environment, 1 without: how many times as long a scene lasts. */
+unsigned scene_times(void);
 uint32_t scene_digest(const void *bytes, size_t n);
 /* Waits for the stream, prints the code and the digest of the buffer. */
 void scene_show(const char *what, unsigned round, CUstream stream, CUdeviceptr buffer);
