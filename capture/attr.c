@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the value that count; 0: left out; -1: not replayed. Cooperative and programmatic
- * launches, priorities and memory-sync domains need more than a node attribute: edges, an
- * instantiation flag, an order barrier. */
+/* Bytes of the value that count; 0: left out; -1: not replayed. Cooperative launches, priorities,
+ * the remote memory-sync domain and events of a launch need more than a node attribute: an order
+ * barrier, an instantiation flag, a record. */
 static int meaning(const CUlaunchAttribute *a)
 {
     switch ((int)a->id) {
@@ -15,7 +15,11 @@ static int meaning(const CUlaunchAttribute *a)
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
         return a->value.cooperative ? -1 : 0;
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
-        return a->value.programmaticStreamSerializationAllowed ? -1 : 0;
+        return a->value.programmaticStreamSerializationAllowed ? (int)sizeof(int) : 0;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        return a->value.memSyncDomain == CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT
+                   ? (int)sizeof a->value.memSyncDomain
+                   : -1;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         return sizeof a->value.clusterDim;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -25,6 +29,14 @@ static int meaning(const CUlaunchAttribute *a)
     default:
         return -1;
     }
+}
+
+/* Programmatic serialization allows a kernel to begin before the one in front of it has ended; cuda.h
+ * 13.0 calls that opportunistic, and the attribute valid for launches only. A full edge to the node
+ * in front is the order without the overlap. */
+bool ag_attr_is_for_nodes(const CUlaunchAttribute *a)
+{
+    return a->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
 }
 
 bool ag_attrs_admissible(const CUlaunchConfig *config)

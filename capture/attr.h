@@ -28,6 +28,8 @@ struct ag_attr_table {
 
 /* False: there is an attribute that is not replayed. `config` may be NULL (cuLaunchKernel). */
 bool ag_attrs_admissible(const CUlaunchConfig *config);
+/* False: the attribute is part of the signature and of an eager launch, but not set on a node. */
+bool ag_attr_is_for_nodes(const CUlaunchAttribute *a);
 /* The id of an admissible launch's attributes; 0: none. False: no room or no memory. */
 bool ag_attrs_intern(struct ag_attr_table *table, const CUlaunchConfig *config, uint32_t *out_id);
 const struct ag_attrs *ag_attrs_at(const struct ag_attr_table *table, uint32_t id);

@@ -70,8 +70,9 @@ static CUresult set_attributes(const struct ag_oplog *log, const struct ag_node 
         return ret;
     const struct ag_attrs *attrs = ag_attrs_at(&log->attrs, node->sig->key.attrs);
     for (uint32_t i = 0; i < attrs->n && ret == CUDA_SUCCESS; i++)
-        ret = ag_real(log->cap->drv, cuGraphKernelNodeSetAttribute)(node->node, attrs->attr[i].id,
-                                                                    &attrs->attr[i].value);
+        if (ag_attr_is_for_nodes(&attrs->attr[i]))
+            ret = ag_real(log->cap->drv, cuGraphKernelNodeSetAttribute)(
+                node->node, attrs->attr[i].id, &attrs->attr[i].value);
     return ret;
 }
 

@@ -377,26 +377,67 @@ TEST_F(Capture, ClusterDimensionsAreThoseOfEachLaunch)
     ExpectAllExecutedInOrder();
 }
 
+CUlaunchAttribute Programmatic()
+{
+    CUlaunchAttribute a = {};
+    a.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    a.value.programmaticStreamSerializationAllowed = 1;
+    return a;
+}
+CUlaunchAttribute SyncDomain(CUlaunchMemSyncDomain domain)
+{
+    CUlaunchAttribute a = {};
+    a.id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+    a.value.memSyncDomain = domain;
+    return a;
+}
+
+// C1: what a programmatic launch allows is not asked of a node; in eager launches it stays.
+TEST_F(Capture, AProgrammaticLaunchIsANodeBehindAFullEdge)
+{
+    CUlaunchAttribute attr = Programmatic();
+    for (int k = 0; k < 12; k++) {
+        for (int i = 0; i < 20; i++) {
+            asked.push_back(Expected("f", i, 8));
+            EXPECT_EQ(CUDA_SUCCESS, d.LaunchEx8(f, i, &attr, i % 3 ? 1 : 0));
+        }
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    }
+    EXPECT_GT(d.Count("graph"), 100);
+    EXPECT_EQ(0, d.calls["cuGraphKernelNodeSetAttribute"]);
+    ExpectAllExecutedInOrder();
+    // Held and then sent one by one: as it came.
+    const int before = d.calls["cuLaunchKernelEx"];
+    for (int i = 0; i < 2; i++)
+        d.LaunchEx8(f, i, &attr, i % 3 ? 1 : 0);
+    d.Launch8(g, 7, /*grid=*/99);
+    EXPECT_EQ(before + 1, d.calls["cuLaunchKernelEx"]);
+}
+
 // Issue order and edges of these are not what a chain of nodes gives.
-TEST_F(Capture, AProgrammaticLaunchGoesToTheDriverAsItCame)
+TEST_F(Capture, ALaunchWithAnAttributeThatANodeLacksGoesToTheDriverAsItCame)
 {
     Learn(20);
-    CUlaunchAttribute attr = {};
-    attr.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    attr.value.programmaticStreamSerializationAllowed = 1;
-    CUlaunchConfig config = {};
-    config.attrs = &attr;
-    config.numAttrs = 1;
-    unsigned long long value = 1;
-    void *params[] = {&value};
-    ag_launch l = {};
-    l.row = AG_ROW_cuLaunchKernelEx;
-    l.handle = f;
-    l.config = {{8, 1, 1}, {32, 1, 1}, 0};
-    l.params = params;
-    l.full = &config;
-    const int before = d.calls["cuLaunchKernelEx"];
-    EXPECT_EQ(CUDA_SUCCESS, ag_submit_launch(&d.cap, &l));
-    EXPECT_EQ(before + 1, d.calls["cuLaunchKernelEx"]);
+    CUlaunchAttribute remote = SyncDomain(CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE), event = {};
+    event.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+    for (CUlaunchAttribute *attr : {&remote, &event}) {
+        for (int i = 0; i < 5; i++) {
+            const int before = d.calls["cuLaunchKernelEx"];
+            EXPECT_EQ(CUDA_SUCCESS, d.LaunchEx8(f, 1, attr, 1));
+            EXPECT_EQ(before + 1, d.calls["cuLaunchKernelEx"]);
+        }
+    }
+}
+
+TEST_F(Capture, TheDefaultMemorySyncDomainIsSetOnTheNode)
+{
+    CUlaunchAttribute attr = SyncDomain(CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT);
+    for (int k = 0; k < 12; k++) {
+        for (int i = 0; i < 20; i++)
+            EXPECT_EQ(CUDA_SUCCESS, d.LaunchEx8(f, i, &attr, 1));
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    }
+    EXPECT_GT(d.Count("graph"), 100);
+    EXPECT_GT(d.calls["cuGraphKernelNodeSetAttribute"], 0);
 }
 } // namespace

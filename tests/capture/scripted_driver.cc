@@ -381,6 +381,25 @@ CUresult ScriptedDriver::Launch8(CUfunction f, unsigned long long value, unsigne
     return ret;
 }
 
+CUresult ScriptedDriver::LaunchEx8(CUfunction f, unsigned long long value, CUlaunchAttribute *attrs,
+                                   unsigned n)
+{
+    void *params[] = {&value};
+    CUlaunchConfig config = {};
+    config.gridDimX = 8;
+    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+    config.blockDimX = 32;
+    config.attrs = attrs;
+    config.numAttrs = n;
+    ag_launch l = {};
+    l.row = AG_ROW_cuLaunchKernelEx;
+    l.handle = f;
+    l.config = {{8, 1, 1}, {32, 1, 1}, 0};
+    l.params = params;
+    l.full = &config;
+    return ag_submit_launch(&cap, &l);
+}
+
 CUresult ScriptedDriver::Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream)
 {
     return ag_submit_copy(&cap, AG_ROW_cuMemcpyDtoDAsync_v2, to, from, n, stream);

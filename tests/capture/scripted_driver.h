@@ -42,6 +42,9 @@ struct ScriptedDriver {
     // Launches f with one 8-byte argument.
     CUresult Launch8(CUfunction f, unsigned long long value, unsigned grid = 1,
                      CUstream stream = nullptr);
+    // The same through cuLaunchKernelEx, grid 8, with attributes.
+    CUresult LaunchEx8(CUfunction f, unsigned long long value, CUlaunchAttribute *attrs,
+                       unsigned n);
     // As the hook of cuMemcpyDtoDAsync does; the line is "copy TO from FROM, N bytes", hexadecimal.
     CUresult Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream = nullptr);
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does

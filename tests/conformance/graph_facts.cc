@@ -429,6 +429,15 @@ TEST_F(Graphs, CarryPriorities)
     v.priority = -3;
     FACT("priority.set_on_a_node",
          drv.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v), CUDA_SUCCESS);
+    CUlaunchAttributeValue programmatic = {}, domain = {};
+    programmatic.programmaticStreamSerializationAllowed = 1;
+    domain.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
+    NOTE("node.set_programmatic",
+         drv.cuGraphKernelNodeSetAttribute(
+             node, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, &programmatic));
+    FACT("node.set_default_domain",
+         drv.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &domain),
+         CUDA_SUCCESS);
     v = {};
     NEED(drv.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &v));
     FACT("priority.read_back", v.priority, -3);

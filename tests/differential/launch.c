@@ -180,6 +180,13 @@ static CUresult call(const struct df_step *step, CUfunction f, CUstream stream,
         attribute[0].value.cooperative = 1;
         config.numAttrs = 1;
         return cuLaunchKernelEx(&config, f, p->where, NULL);
+    case 4:
+        attribute[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attribute[0].value.programmaticStreamSerializationAllowed = 1;
+        attribute[1].id = CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN;
+        attribute[1].value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_DEFAULT;
+        config.numAttrs = 1 + (step->action->pick[3] >> 13 & 1);
+        return cuLaunchKernelEx(&config, f, p->where, NULL);
     default:
         return cuLaunchKernel(f, s->grid, 1, 1, s->block, 1, 1, s->shared, stream, p->where, NULL);
     }

@@ -374,7 +374,9 @@ SIM_API(cuGraphKernelNodeSetAttribute, SIM_NS_SET_PARAMS, SIM_INIT,
     struct sim_node *node = sim_node_typed(handle, CU_GRAPH_NODE_TYPE_KERNEL, &ret);
     if (!node)
         return ret;
-    if (!value || (unsigned)id > CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+    if (!value || (unsigned)id > CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT ||
+        id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION || /* launches only: cuda.h */
+        id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_work *w = copy_kernel(node->work);
     struct sim_kernel_work *k = &w->kernel;

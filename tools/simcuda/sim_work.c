@@ -88,9 +88,14 @@ static void describe_kernel(struct sim_text *t, const struct sim_kernel_work *k,
                  k->grid[2], k->block[0], k->block[1], k->block[2], k->shared);
     sim_text_hex(t, k->args, k->function->host->args_bytes);
     sim_text_add(t, " fn=%d,%d,%d prio=%d", k->max_dynamic, k->carveout, k->cache, priority);
+    const char *lead = " attr=";
     for (unsigned i = 0; i < k->nattributes; i++) {
-        sim_text_add(t, "%s%d:", i ? "," : " attr=", (int)k->attributes[i].id);
+        /* A permission to overlap, which is not made use of here: nothing that was executed. */
+        if (k->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            continue;
+        sim_text_add(t, "%s%d:", lead, (int)k->attributes[i].id);
         sim_text_hex(t, &k->attributes[i].value, sizeof k->attributes[i].value);
+        lead = ",";
     }
 }
 
