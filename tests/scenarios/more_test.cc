@@ -56,3 +56,54 @@ TEST(O52, C1ALearnedCopyGoesToTheAllocationThatTheProgramMeans)
         << "the simulated driver did not use an address again: this proves nothing";
     EXPECT_GT(in_graphs(p.shim.log, "memcpyDtoD"), 0u) << "no copy was replayed";
 }
+
+TEST(O10, C3AnEventOfTheLegacyStreamCoversAllBlockingStreamsAndNoOther)
+{
+    same_as_native("O-10-legacy-event");
+}
+
+TEST(O10, C3ACopyOfTheLegacyStreamCoversAllBlockingStreamsAndNoOther)
+{
+    same_as_native("O-10-legacy-copy");
+}
+
+TEST(O13, C2ElapsedTimeAnswersForEachPairOfEventsAsTheDriverDoes)
+{
+    same_as_native("O-13-elapsed-codes");
+}
+
+TEST(O14, C1AWaitMeansTheRecordThatWasTheLastAtItsCall)
+{
+    same_as_native("O-14-event-again");
+}
+
+TEST(O14, C1AWaitMeansTheLastRecordAtAMeasuredPaceToo)
+{
+    same_at_a_measured_pace("O-14-event-again", "32");
+}
+
+// A handle of a stream or an event that does not come back in the simulated driver proves nothing.
+void expect_came_back(const Pair &p)
+{
+    EXPECT_GT(number_after(p.native.run.out, "handles that came back: "), 0) << p.native.run.out;
+}
+
+TEST(O15, C1ADestroyedStreamsWorkRunsAndTheNextStreamIsANewOne)
+{
+    expect_came_back(same_as_native("O-15-stream-comes-back"));
+}
+
+TEST(O16, C1AWaitOutlivesItsEvent)
+{
+    expect_came_back(same_as_native("O-16-event-comes-back"));
+}
+
+TEST(O17, C3WaitingForAnEarlyEventDoesNotPullInLaterWork)
+{
+    same_as_native("O-17-early-event");
+}
+
+TEST(O21, C3ValuesWrittenAndWaitedForInStreamsKeepTheirPlace)
+{
+    same_as_native("O-21-values", {{"AUTOGRAPH_FLUSH_US", "1000"}});
+}
