@@ -576,7 +576,7 @@ enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns)
     if (p->cap != p->caps[p->pace.now])
         take_cap(p);
     if (news == AG_PACE_CHOSEN && p->pace.now == AG_PACE_EAGER)
-        ag_pay_pause(&p->pay, (uint32_t)ag_pace_skip_rest(&p->pace));
+        ag_pay_pause(&p->pay, ag_pace_skip_rest(&p->pace));
     return news;
 }
 

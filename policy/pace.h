@@ -38,10 +38,10 @@ extern "C" {
 #define AG_PACE_SAMPLES 3u    /* blocks of a turn that count */
 #define AG_PACE_ROUNDS 3u     /* most rounds of a trial */
 #define AG_PACE_GAIN 1u       /* percent by which another pace has to beat prompt */
-#define AG_PACE_CLEARLY 8u   /* percent that put a pace out of a trial */
+#define AG_PACE_CLEARLY 8u    /* percent that put a pace out of a trial */
 #define AG_PACE_REST_FIRST (1ull << 18)
 #define AG_PACE_DOUBT 32u /* part of the next rest that is left after a doubt */
-#define AG_PACE_REST_MOST (1ull << 26)
+#define AG_PACE_REST_MOST (1ull << 22)
 
 enum ag_pace_kind { AG_PACE_PROMPT, AG_PACE_EAGER, AG_PACE_PATIENT, AG_PACE_KINDS };
 enum ag_pace_phase { AG_PACE_UNASKED, AG_PACE_TRIAL, AG_PACE_RESTING };
@@ -84,8 +84,8 @@ bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, enum ag
 /* `now_ns`: any monotonic clock that runs while the program waits; not 0. */
 enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns);
 
-/* The caller pauses for as long as the stream would rest: returns how many ops that is (less than
- * 2^32); a trial begins after them. */
+/* The caller pauses in place of the stream's rest: returns how many ops that is. A trial begins after
+ * the pause. */
 uint64_t ag_pace_skip_rest(struct ag_pace *y);
 
 /* Checks K1. `why` may be NULL. */

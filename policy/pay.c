@@ -68,10 +68,10 @@ void ag_pay_segment(struct ag_pay *y, uint32_t ops, bool known, bool replayed)
         judge(y);
 }
 
-void ag_pay_pause(struct ag_pay *y, uint32_t ops)
+void ag_pay_pause(struct ag_pay *y, uint64_t ops)
 {
     y->asides++;
-    y->aside_left = ops;
+    y->aside_left = ops < AG_PAY_ASIDE_MOST ? (uint32_t)ops : AG_PAY_ASIDE_MOST;
 }
 
 bool ag_pay_pass(struct ag_pay *y, uint32_t ops)

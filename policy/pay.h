@@ -57,8 +57,8 @@ bool ag_pay_spend(struct ag_pay *y, uint32_t nodes);
 /* A segment of `ops` ended. May begin a pause. */
 void ag_pay_segment(struct ag_pay *y, uint32_t ops, bool known, bool replayed);
 
-/* Begins a pause of `ops`, for a reason of the caller's. */
-void ag_pay_pause(struct ag_pay *y, uint32_t ops);
+/* Begins a pause of `ops`, AG_PAY_ASIDE_MOST at most, for a reason of the caller's. */
+void ag_pay_pause(struct ag_pay *y, uint64_t ops);
 
 /* `ops` passed in the pause. True when it is over with them. */
 bool ag_pay_pass(struct ag_pay *y, uint32_t ops);

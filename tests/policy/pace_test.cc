@@ -2,6 +2,7 @@
 // `work` for each, a synchronisation every `period` launches. Costs in us as measured inside PyTorch on one H200
 // (docs/BENCHMARKS.md): an eager launch 6, a held one 0.5, launching a graph 4 and 0.1 a node.
 #include "policy/decide.h"
+#include "policy/pay.h"
 
 #include "gtest/gtest.h"
 
@@ -67,6 +68,10 @@ class Simulation
     {
         const char *why = "";
         EXPECT_TRUE(ag_policy_check(policy_, &why)) << why;
+    }
+    void Become(const Program &program)
+    {
+        program_ = program;
     }
     uint32_t Patience() const
     {
@@ -255,6 +260,18 @@ TEST(Pace, AMachineThatBecomesSlowerDuringATrialDoesNotBringBackAPaceThatHasLost
     const uint64_t other[] = {120, 100, 99};
     EXPECT_EQ(AG_PACE_PATIENT,
               Verdict([&](int pace, int round) { return other[pace] * (round ? 2 : 1); }));
+}
+
+// C5: a stream that was better off eager is looked at again before long, however often that was so.
+TEST(Pace, AProgramThatChangesItsWaysIsNotLeftEagerForLong)
+{
+    const Program waits = {30, 33, 10, 1};
+    Simulation s(waits);
+    s.Run(6000000); // 60 million launches: the rests have grown
+    ASSERT_EQ(AG_PACE_EAGER, s.Pace());
+    s.Become({2, 1, 120, 1});
+    s.Run((AG_PAY_ASIDE_MOST + 100000) / 120);
+    EXPECT_NE(AG_PACE_EAGER, s.Pace());
 }
 
 struct Plane {
