@@ -41,7 +41,7 @@ extern "C" {
 #define AG_PACE_CLEARLY 8u    /* percent that put a pace out of a trial */
 #define AG_PACE_REST_FIRST (1ull << 18)
 #define AG_PACE_DOUBT 32u /* part of the next rest that is left after a doubt */
-#define AG_PACE_REST_MOST (1ull << 22)
+#define AG_PACE_REST_MOST (1ull << 24)
 
 enum ag_pace_kind { AG_PACE_PROMPT, AG_PACE_EAGER, AG_PACE_PATIENT, AG_PACE_KINDS };
 enum ag_pace_phase { AG_PACE_UNASKED, AG_PACE_TRIAL, AG_PACE_RESTING };
