@@ -262,6 +262,15 @@ static struct decision unrecorded(struct ag_oplog *log, const struct ag_launch *
     return (struct decision){.send = true, .why = why};
 }
 
+/* Policy has stepped aside from the stream, and would never end a segment of it. */
+static struct decision unlooked(struct ag_oplog *log, struct ag_stream *s,
+                                const struct ag_launch *l)
+{
+    ag_policy_passed(s->policy, 1);
+    atomic_store(&s->aside, ag_policy_aside(s->policy));
+    return unrecorded(log, l, AG_REFUSAL_ASIDE);
+}
+
 #define CONTENT_BYTES                                                                              \
     64 /* enough to tell the launches of a loop apart; hashing 4 KB would cost more than it finds  \
         */
@@ -325,6 +334,8 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
         log->seen_calls = calls;
         return unrecorded(log, l, AG_REFUSAL_AFTER_DRAIN);
     }
+    if (ag_policy_aside(s->policy)) /* here because of what was held for another stream */
+        return unlooked(log, s, l);
     struct ag_sig *sig = signature(log, s, l, &why);
     if (!sig) {
         struct decision d = unrecorded(log, l, why);

@@ -18,6 +18,8 @@ const CUstream kOther = reinterpret_cast<CUstream>(0x72000);
 
 // The gate of the full stream. Static: the driver's functions have no argument for it.
 std::atomic<CUstream> full{kNone};
+std::atomic<CUstream> watched{kNone};
+std::atomic<int> seen{0}; // launches into it
 std::atomic<bool> inside{false}, open_gate{false};
 ag_fn slots[AG_ROWS];
 __typeof__(&cuLaunchKernel) launch_now;
@@ -26,6 +28,7 @@ CUresult BlockingLaunch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
                         unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
                         void **extra)
 {
+    seen += s == watched;
     if (s == full) {
         inside = true;
         while (!open_gate)
@@ -199,6 +202,72 @@ TEST_F(Bypass, C2AnErrorOfWhatWasLeftBehindIsToldOnce)
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, d.Synchronize());
     EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
     EXPECT_EQ(before + 2, d.executed.size()) << "the first and the third of three";
+}
+
+thread_local CUcontext current = reinterpret_cast<CUcontext>(0x1000);
+const CUstream kFar = reinterpret_cast<CUstream>(0x73000);
+
+CUresult CurrentOfThread(CUcontext *c)
+{
+    *c = current;
+    return CUDA_SUCCESS;
+}
+
+CUresult PushContext(CUcontext c)
+{
+    current = c;
+    return CUDA_SUCCESS;
+}
+
+CUresult PopContext(CUcontext *c)
+{
+    *c = current;
+    current = reinterpret_cast<CUcontext>(0x1000);
+    return CUDA_SUCCESS;
+}
+
+CUresult ContextOfStream(CUstream s, CUcontext *c)
+{
+    *c = reinterpret_cast<CUcontext>(s == kFar ? 0x2000 : 0x1000);
+    return CUDA_SUCCESS;
+}
+
+// C4. Red: there is one liveness thread, and it is inside the submission that blocks. Two programs' worth of
+// conditions: a stream without room whose last launches are held, and silence in another context.
+TEST_F(Bypass, DISABLED_C4WhatAnotherContextHoldsIsSubmittedWhileTheLivenessThreadIsStuck)
+{
+    static std::thread looking;
+    slots[AG_ROW_cuCtxGetCurrent] = reinterpret_cast<ag_fn>(CurrentOfThread);
+    slots[AG_ROW_cuCtxPushCurrent_v2] = reinterpret_cast<ag_fn>(PushContext);
+    slots[AG_ROW_cuCtxPopCurrent_v2] = reinterpret_cast<ag_fn>(PopContext);
+    slots[AG_ROW_cuStreamGetCtx] = reinterpret_cast<ag_fn>(ContextOfStream);
+    d.liveness.bound_us = 20000;
+    d.cap.start_thread = [](void *(*body)(void *), void *argument) {
+        looking = std::thread(body, argument);
+        return true;
+    };
+    Loop(kFull, 8);
+    current = reinterpret_cast<CUcontext>(0x2000);
+    Loop(kFar, 8);
+    full = kFull;
+    current = reinterpret_cast<CUcontext>(0x1000);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kFull));
+    while (!inside) // the liveness thread
+        std::this_thread::yield();
+    current = reinterpret_cast<CUcontext>(0x2000);
+    watched = kFar;
+    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 1, kFar));
+    EXPECT_EQ(0, seen) << "held";
+    for (int i = 0; i < 100 && !seen; i++)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    EXPECT_EQ(1, seen);
+    Open();
+    current = reinterpret_cast<CUcontext>(0x1000);
+    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    d.cap.off = true;
+    ag_liveness_rouse(&d.liveness);
+    looking.join();
 }
 
 // Many threads ask for the lock while submissions come and go: nobody sleeps for ever.
