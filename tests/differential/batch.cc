@@ -38,6 +38,7 @@ std::map<uint64_t, int> run_once(const Setup &setup, bool with_shim, uint64_t fi
                                      std::to_string(setup.limit)};
     argv.insert(argv.end(), setup.more.begin(), setup.more.end());
     auto env = ag_test::simcuda_env(setup.driver, with_shim ? setup.shim : "");
+    env.erase("AUTOGRAPH_PACE"); // each program has its own
     for (const auto &[key, value] : setup.env)
         env[key] = value;
     int limit = static_cast<int>(last - first + 2) * setup.limit;

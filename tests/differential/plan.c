@@ -70,11 +70,15 @@ void df_setting_make(uint64_t seed, struct df_setting *out)
     static const char *const flush[] = {"", "", "100", "1000", "20000", "100000"};
     static const char *const longest[] = {"", "", "8", "24", "64"};
     static const char *const bytes[] = {"", "", "", "64K", "1M"};
+    static const char *const pace[] = {"auto",    "auto",   "auto", "prompt",
+                                       "patient", "prompt", "auto", "eager"};
     memset(out, 0, sizeof *out);
     strcpy(out->min_seen, choose(&s, seen, 4));
     strcpy(out->flush_us, choose(&s, flush, 6));
     strcpy(out->max_segment, choose(&s, longest, 5));
     strcpy(out->max_bytes, choose(&s, bytes, 5));
+    uint64_t own = seed ^ 0x9ace0000ull; /* what the seeds before it chose stays */
+    strcpy(out->pace, choose(&own, pace, 8));
     out->episodes = chance(&s, 15) ? 2 : 1;
     uint32_t which = below(&s, 100);
     if (which < 12) {

@@ -122,7 +122,7 @@ enum df_fault { DF_NO_FAULT, DF_GRAPH_FAULT, DF_LAUNCH_FAULT, DF_STICKY_FAULT };
 struct df_setting {
     enum df_fault fault;
     char fault_text[256]; /* value of SIMCUDA_FAULT, "" for none */
-    char min_seen[8], flush_us[8], max_segment[8], max_bytes[8];
+    char min_seen[8], flush_us[8], max_segment[8], max_bytes[8], pace[8];
     uint32_t episodes; /* plans run one after the other in the process */
 };
 

@@ -128,6 +128,7 @@ static int child(const struct options *o, uint64_t seed)
     set("AUTOGRAPH_FLUSH_US", setting.flush_us);
     set("AUTOGRAPH_MAX_SEGMENT", setting.max_segment);
     set("AUTOGRAPH_MAX_BYTES", setting.max_bytes);
+    set("AUTOGRAPH_PACE", setting.pace);
     if (o->faults)
         set("SIMCUDA_FAULT", setting.fault_text);
     if (o->dir) {
