@@ -209,8 +209,7 @@ TEST_P(ShortOfProcessor, C4AQuotaThatStopsTheProcessMostOfTheTime)
     same_as_native("C4-quota", {{"AUTOGRAPH_FLUSH_US", "100"}, {"AUTOGRAPH_PACE", GetParam()}});
 }
 
-INSTANTIATE_TEST_SUITE_P(O19, ShortOfProcessor,
-                         testing::Values("prompt", "patient", "auto"));
+INSTANTIATE_TEST_SUITE_P(O19, ShortOfProcessor, testing::Values("prompt", "patient", "auto"));
 
 TEST(O24, C3AFreeFindsTheHeldLaunchesSubmitted)
 {
