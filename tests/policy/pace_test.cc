@@ -231,7 +231,7 @@ TEST(Pace, LengthsThatChangeForEverDoNotBringTrialsForEver)
     s.SlowDown(120);
     s.Run(40000);
     EXPECT_GE(s.trials, 2u);
-    EXPECT_LE(s.trials, 14u); // 4.8 million launches; without the part that doubts leave: hundreds
+    EXPECT_LE(s.trials, 14u); // 4.8 million launches
 }
 
 // One trial of a slow host in which an op costs ns(pace, round); returns the verdict.
