@@ -228,7 +228,9 @@ static bool may_leave_alone(struct ag_oplog *log, CUstream about)
     return to && to != about && (to != CU_STREAM_LEGACY || about == AG_ABOUT_NO_STREAM);
 }
 
-#define GIVE_UP_US 1000 /* a segment that goes op by op takes about as long */
+/* Longer than a thread is kept off a loaded machine's processors: giving up without need would let
+ * the driver see calls in another order than the program made them. */
+#define GIVE_UP_US 100000
 
 static bool wait_for(struct ag_oplog *log, CUstream about)
 {

@@ -163,7 +163,7 @@ void ag_oplog_enter_current(struct ag_oplog *log);
 bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about);
 /* The same as ag_oplog_enter_current does. */
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about);
-/* Around driver calls that submit, under the log's lock. */
+/* Around each driver call that submits, under the log's lock. */
 void ag_oplog_submits(struct ag_oplog *log, CUstream stream);
 void ag_oplog_submitted(struct ag_oplog *log);
 void ag_oplog_leave(struct ag_oplog *log);

@@ -74,10 +74,10 @@ CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
     if (log->sent == log->n)
         return CUDA_SUCCESS;
     ag_count(&counters->eager[why], launches_held(log));
-    ag_oplog_submits(log, log->cur->handle);
     for (uint32_t i = log->sent; i < log->n; i++) {
         if (last != CUDA_SUCCESS)
             ag_oplog_keep_error(log, last);
+        ag_oplog_submits(log, log->cur->handle);
 #if defined(AG_MUTANT_LOST_OP)
         if (i == log->sent + 1 && log->n - log->sent > 3)
             continue;
