@@ -53,7 +53,7 @@ class Warm:
         self.process = subprocess.Popen(
             [sys.executable, str(ROOT / "tests" / "gpu" / "warm.py"), modules], env=env,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, errors="replace")
-        self.answer(60)
+        self.ready = False
 
     def answer(self, timeout):
         ready, _, _ = select.select([self.process.stdout], [], [], timeout)
@@ -64,6 +64,9 @@ class Warm:
         return json.loads(line)
 
     def run(self, argv, timeout):
+        if not self.ready:
+            self.answer(60)
+            self.ready = True
         self.process.stdin.write(json.dumps([str(a) for a in argv]) + "\n")
         self.process.stdin.flush()
         return self.answer(timeout)
@@ -74,19 +77,23 @@ class Warm:
 
 
 class WarmVariant(interleave.Variant):
-    """A variant whose runs are forked from a warm process."""
+    """A variant whose runs are forked from warm processes in rotation: a property of one, where its memory lies, say, is
+    in all of its children."""
+
+    PROCESSES = 3
 
     def __init__(self, name, env, command, modules):
         super().__init__(name, env, command)
         full = dict(os.environ)
         full.update(env)
-        self.warm = Warm(full, modules)
+        self.warm = [Warm(full, modules) for _ in range(self.PROCESSES)]
 
     def follow(self, processors):
-        os.sched_setaffinity(self.warm.process.pid, processors)
+        os.sched_setaffinity(self.warm[0].process.pid, processors)
 
     def run(self, timeout):
-        done = self.warm.run(self.command[1:], timeout)
+        self.warm.append(self.warm.pop(0))
+        done = self.warm[-1].run(self.command[1:], timeout)
         if done["code"] != 0:
             tail_ = (done["err"] or done["out"]).strip().splitlines()[-3:]
             raise interleave.Trouble(f"{self.name}: exit {done['code']}: {' | '.join(tail_)}")
@@ -95,6 +102,10 @@ class WarmVariant(interleave.Variant):
             raise interleave.Trouble(f"{self.name}: printed no measurement")
         self.lines.extend(lines)
         return lines
+
+    def close(self):
+        for w in self.warm:
+            w.close()
 
 
 class Session:
@@ -208,7 +219,7 @@ class Session:
             for turn in range(runs):
                 self.one_turn(made, turn, runs, timeout)
         for v in made if modules else []:
-            v.warm.close()
+            v.close()
         by_name = {v.name: v.summary() for v in made}
         for v in made:
             s = by_name[v.name]
