@@ -478,6 +478,10 @@ CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l)
     return submit(s, l);
 }
 
+/* A launch saved is nothing to a copy of this size, and the limits of a node's pitch are not those of
+ * a plain copy. */
+#define LARGEST_COPY ((size_t)1 << 30)
+
 CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to, CUdeviceptr from,
                         size_t bytes, CUstream stream)
 {
@@ -486,7 +490,8 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
     const struct ag_launch l = {
         .row = row, .handle = AG_COPY_HANDLE, .stream = stream, .params = params, .copy = &c};
     CUcontext ctx = NULL;
-    if (!ag_thread.busy && ag_real(cap->drv, cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS && ctx) {
+    if (!ag_thread.busy && bytes <= LARGEST_COPY &&
+        ag_real(cap->drv, cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS && ctx) {
         c.to_generation = ag_memory_generation(&cap->memory, to, bytes, ctx);
         c.from_generation = ag_memory_generation(&cap->memory, from, bytes, ctx);
 #ifdef AG_MUTANT_GENERATION_IGNORED /* equal bytes pass for an equal copy */

@@ -132,6 +132,20 @@ TEST_F(Copies, SurviveEveryRefusal)
     }
 }
 
+// A gigabyte gains nothing from a graph.
+TEST_F(Copies, ThatAreHugeAreMadeAtOnce)
+{
+    const CUdeviceptr big = 0x800000000;
+    ag_memory_came(&d.cap, CUDA_SUCCESS, big, size_t{8} << 30);
+    for (int k = 0; k < 12; k++) {
+        for (int i = 0; i < 6; i++)
+            d.Copy(big, big + (size_t{4} << 30), (size_t{1} << 30) + 1);
+        d.Synchronize();
+    }
+    EXPECT_EQ(0, d.Count("graph"));
+    EXPECT_EQ(72, d.Count("eager"));
+}
+
 TEST(Memory, KnowsEachRangeForAsLongAsItLives)
 {
     ag_memory m = {};
