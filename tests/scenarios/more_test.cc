@@ -107,3 +107,82 @@ TEST(O21, C3ValuesWrittenAndWaitedForInStreamsKeepTheirPlace)
 {
     same_as_native("O-21-values", {{"AUTOGRAPH_FLUSH_US", "1000"}});
 }
+
+TEST(O08, C1TheProgramsOwnGraphStaysInLineWithItsLaunches)
+{
+    same_as_native("O-08-own-graph-in-line", {}, OWN_GRAPHS_TOO);
+}
+
+TEST(O09, C6TheProgramsOwnNodesHoldWhatItLaunchedAndTakeWhatItSets)
+{
+    same_as_native("O-09-own-nodes-patched", {}, OWN_GRAPHS_TOO);
+}
+
+TEST(O18, C1EachCallbackRunsOnceAtItsPlaceWithItsOwnData)
+{
+    same_as_native("O-18-one-call-each");
+}
+
+TEST(O20, C3NothingWaitsForAStreamThatOnlyTheHostCanRelease)
+{
+    same_as_native("O-20-standing-stream");
+}
+
+TEST(O22, C3AFreeInAnyStreamFindsTheHeldLaunchesSubmitted)
+{
+    Pair p = same_as_native("O-22-freed-in-order");
+    EXPECT_GT(number_after(p.native.run.out, "given back at once: "), 0) << p.native.run.out;
+}
+
+TEST(O23, C6AllocationsInStreamOrderStayTheProgramsOwn)
+{
+    same_as_native("O-23-no-growth");
+}
+
+// Between a synchronisation and the program's next call the driver receives nothing and runs nothing.
+TEST(O31, C4NothingReachesTheDeviceBetweenASynchronisationAndTheNextCall)
+{
+    Pair p =
+        same_as_native("O-31-idle", {{"SIMCUDA_LOG_CALLS", "1"}, {"AUTOGRAPH_FLUSH_US", "1000"}});
+    std::vector<std::pair<uint64_t, std::string>> events;
+    for (const ag_test::Called &c : p.shim.log.called)
+        events.emplace_back(c.seq, c.symbol);
+    for (const ag_test::Executed &e : p.shim.log.executed)
+        events.emplace_back(e.seq, e.name);
+    std::sort(events.begin(), events.end());
+    size_t markers = 0;
+    for (size_t i = 1; i < events.size(); i++) {
+        if (events[i].second != "cuDriverGetVersion")
+            continue;
+        const std::string &before = events[i - 1].second;
+        markers += before == "cuStreamSynchronize" || before == "cuCtxSynchronize";
+    }
+    EXPECT_EQ(64u, markers) << "something came in between";
+}
+
+// How many nodes of graphs were alive at once, at least, as the driver saw it: which graph an ExecDestroy means is not
+// in the log, so each is taken for the largest there was.
+long most_nodes(const SimLog &log)
+{
+    long live = 0, most = 0, adding = 0, largest = 0;
+    for (const ag_test::Called &c : log.called) {
+        adding += c.status == 0 && c.symbol == "cuGraphAddKernelNode_v2";
+        if (c.status == 0 && c.symbol == "cuGraphInstantiateWithFlags") {
+            live += adding;
+            largest = std::max(largest, adding);
+            adding = 0;
+        }
+        live -= c.status == 0 && c.symbol == "cuGraphExecDestroy" ? largest : 0;
+        most = std::max(most, live);
+    }
+    return most;
+}
+
+TEST(O40, C6ManyShapesStayWithinTheMemoryForGraphsAndEvictionHarmsNone)
+{
+    // A node takes 11 KB or more of a real driver's memory: room for 20 of these graphs.
+    Env calls = {{"AUTOGRAPH_MAX_BYTES", "24M"}, {"SIMCUDA_LOG_CALLS", "1"}};
+    Pair p = same_as_native("O-40-many-shapes", calls);
+    EXPECT_GT(number_after(p.shim.stats, "\"graphs_evicted\": "), 0) << p.shim.stats;
+    EXPECT_LE(most_nodes(p.shim.log), 24 * 1024 / 11);
+}
