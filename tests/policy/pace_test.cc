@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <random>
+#include <utility>
 
 namespace
 {
@@ -16,6 +18,8 @@ constexpr double EAGER = 6, HELD = 0.5, GRAPH = 4, NODE = 0.1, SYNC = 5, BOUND =
 struct Program {
     double gap, work;
     uint32_t period, sync_every; // ops of an iteration; iterations between synchronisations
+    // After each it waits for work: at random, on average this many times what the host itself takes.
+    double idle = 0;
 };
 
 class Simulation
@@ -32,17 +36,19 @@ class Simulation
         ag_policy_destroy(policy_);
     }
 
-    // Runs iterations; returns us per iteration.
+    // Runs iterations; returns us per iteration, without those that it waited for work.
     double Run(uint32_t iterations)
     {
         const double began = host_;
         for (uint32_t i = 0; i < iterations; i++) {
             for (uint32_t k = 0; k < program_.period; k++)
                 Launch(1 + k);
-            if (++iteration_ % program_.sync_every == 0)
+            if (++iteration_ % program_.sync_every == 0) {
                 Sync();
+                Wait();
+            }
         }
-        return (host_ - began) / iterations;
+        return (host_ - began - std::exchange(waited_, 0)) / iterations;
     }
 
     static double Eager(const Program &p, uint32_t iterations)
@@ -152,9 +158,19 @@ class Simulation
         host_ = std::max(host_, device_) + SYNC;
     }
 
+    void Wait()
+    {
+        std::exponential_distribution<double> share(1);
+        const double own = program_.period * program_.sync_every * (program_.gap + EAGER);
+        const double wait = program_.idle > 0 ? program_.idle * own * share(random_) : 0;
+        host_ += wait;
+        waited_ += wait;
+    }
+
     Program program_;
     ag_policy *policy_;
-    double host_ = 1, device_ = 0, first_held_ = 0;
+    std::mt19937_64 random_{1};
+    double waited_ = 0, host_ = 1, device_ = 0, first_held_ = 0;
     uint32_t held_ = 0, patience_ = 1, graphs_ = 0, iteration_ = 0;
     bool open_ = false;
 };
@@ -279,14 +295,14 @@ struct Plane {
     double worst = 0, sum = 0;
 };
 
-Plane Sweep(ag_pace_kind pace)
+Plane Sweep(ag_pace_kind pace, double idle = 0)
 {
     Plane plane;
     for (double gap : {1., 5., 10., 20., 30., 47., 80., 150.}) {
         for (double work : {1., 3., 6., 10., 20., 26., 36., 53., 86., 156., 300.}) {
             for (uint32_t period : {10u, 30u, 88u, 300u}) {
                 for (uint32_t sync_every : {1u, 5u, 60u}) {
-                    const Program p = {gap, work, period, sync_every};
+                    const Program p = {gap, work, period, sync_every, idle};
                     Simulation s(p, pace);
                     s.Run(60000 / period);
                     const uint32_t more = 60 * (1 + 600 / (period * sync_every)) * sync_every;
@@ -310,6 +326,14 @@ TEST(Pace, NoHostAndNoDeviceIsSlowedDown)
     const Plane plane = Sweep(AG_PACE_KINDS);
     EXPECT_LE(plane.worst, 1.02);
     EXPECT_LT(plane.sum / plane.programs, 0.94);
+}
+
+// C5. Red: the time that a program waits for work counts as its launches' and drowns what they cost. Of those that wait
+// twice as long as they work some are slowed down by a quarter, and the verdict stays.
+TEST(Pace, DISABLED_NoProgramThatWaitsForWorkIsSlowedDown)
+{
+    EXPECT_LE(Sweep(AG_PACE_KINDS, 0.1).worst, 1.02);
+    EXPECT_LE(Sweep(AG_PACE_KINDS, 2).worst, 1.02);
 }
 
 // ... and a pace that is not measured does slow some down: the plane can tell.
