@@ -116,7 +116,7 @@ TEST_F(Bypass, C3ACallAboutAnotherStreamReturns)
 TEST_F(Bypass, C1ACallAboutTheSameStreamWaits)
 {
     FillUp(kFull);
-    EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(kFull); }, 50));
+    EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(kFull); }, 400));
     EXPECT_EQ(before + 3, d.executed.size());
 }
 
@@ -125,7 +125,7 @@ TEST_F(Bypass, C1ACallAboutTheLegacyStreamWaits)
 {
     for (const CUstream legacy : {CU_STREAM_LEGACY, static_cast<CUstream>(nullptr)}) {
         FillUp(kFull);
-        EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(legacy); }, 50));
+        EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(legacy); }, 400));
         EXPECT_EQ(before + 3, d.executed.size());
         inside = open_gate = false;
         full = kNone;
@@ -135,7 +135,7 @@ TEST_F(Bypass, C1ACallAboutTheLegacyStreamWaits)
 TEST_F(Bypass, C1ACallBehindTheLegacyStreamWaits)
 {
     FillUp(nullptr);
-    EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(kOther); }, 50));
+    EXPECT_FALSE(ReturnsMeanwhile([&] { Drain(kOther); }, 400));
     EXPECT_EQ(before + 3, d.executed.size());
 }
 
