@@ -402,10 +402,10 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
     if (!troubled)
         d = accept(log, s, l);
     if (log->pending != CUDA_SUCCESS && (troubled || d.send)) {
-        if (log->n) /* what was held before this call failed just now: the call tells, and is not
-                       made */
-            ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_BREAK),
-                            AG_REFUSAL_DIVERGED);
+        /* What was held before this call failed just now: the call tells, and is not made. */
+        if (d.cut && d.verdict.use == AG_USE_BUILD)
+            ag_policy_dropped(log->cur->policy, d.verdict.segment);
+        refused(log, &d);
         ag_oplog_leave(log);
         return ag_take_pending(log->cap);
     }

@@ -216,6 +216,26 @@ TEST_F(Capture, ARefusedHeldLaunchIsToldOnceAndTheRestOfTheLogRuns)
     EXPECT_FALSE(d.turned_off);
 }
 
+// C2, C5: the launch that tells of a failed one ended a segment that was to be built; it is asked for again.
+TEST_F(Capture, ASegmentWhoseEndWasNotMadeForAnErrorIsStillBuiltLater)
+{
+    Learn(20);
+    auto variant = [&] {
+        CUresult last = CUDA_SUCCESS;
+        for (int i = 0; i < 4; i++)
+            last = d.Launch8(i % 3 ? f : g, i, i == 3 ? 77 : 1);
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+        return last;
+    };
+    EXPECT_EQ(CUDA_SUCCESS, variant());
+    EXPECT_EQ(CUDA_SUCCESS, variant());
+    d.FailCall("cuLaunchKernel", d.calls["cuLaunchKernel"] + 2, CUDA_ERROR_INVALID_VALUE);
+    EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, variant());
+    for (int k = 0; k < 20; k++)
+        EXPECT_EQ(CUDA_SUCCESS, variant());
+    EXPECT_EQ("graph", d.executed.back().how);
+}
+
 // C2, O-33
 TEST_F(Capture, AfterAStickyErrorNothingIsHeldAnyMore)
 {
