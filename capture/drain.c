@@ -65,6 +65,17 @@ void ag_note_idle(struct ag_capture *cap, CUstream about)
     }
 }
 
+CUresult ag_take_error(struct ag_oplog *log)
+{
+    const CUresult ret = log->pending;
+    log->pending = CUDA_SUCCESS;
+    if (ret != CUDA_SUCCESS) {
+        atomic_fetch_sub(&log->cap->troubled, 1);
+        ag_count(&log->cap->counters->errors_delivered, 1);
+    }
+    return ret;
+}
+
 CUresult ag_take_pending(struct ag_capture *cap)
 {
     CUcontext ctx = NULL;
@@ -77,12 +88,7 @@ CUresult ag_take_pending(struct ag_capture *cap)
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
         if (log->ctx != ctx || !ag_oplog_enter_for(log, AG_ABOUT_NO_STREAM))
             continue;
-        ret = log->pending;
-        log->pending = CUDA_SUCCESS;
-        if (ret != CUDA_SUCCESS) {
-            atomic_fetch_sub(&cap->troubled, 1);
-            ag_count(&cap->counters->errors_delivered, 1);
-        }
+        ret = ag_take_error(log);
         ag_oplog_leave(log);
     }
     return ret;

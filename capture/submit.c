@@ -406,8 +406,9 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
         if (d.cut && d.verdict.use == AG_USE_BUILD)
             ag_policy_dropped(log->cur->policy, d.verdict.segment);
         refused(log, &d);
+        const CUresult told = ag_take_error(log); /* by nobody else: it is this call's answer */
         ag_oplog_leave(log);
-        return ag_take_pending(log->cap);
+        return told;
     }
     if (!d.send) {
         ag_oplog_leave(log);

@@ -47,6 +47,8 @@ CUresult ag_settle_status(struct ag_capture *cap, CUresult ret);
 CUresult ag_deliver(struct ag_capture *cap, CUresult ret);
 /* The pending error of the current context, once; CUDA_SUCCESS when there is none. */
 CUresult ag_take_pending(struct ag_capture *cap);
+/* The same for a caller that has entered the log. */
+CUresult ag_take_error(struct ag_oplog *log);
 /* The program has seen that the device is idle (a query answered success). */
 void ag_note_idle(struct ag_capture *cap, CUstream about);
 

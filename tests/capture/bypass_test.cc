@@ -9,6 +9,7 @@
 #include <functional>
 #include <future>
 #include <thread>
+#include <utility>
 
 namespace
 {
@@ -230,6 +231,34 @@ CUresult ContextOfStream(CUstream s, CUcontext *c)
 {
     *c = reinterpret_cast<CUcontext>(s == kFar ? 0x2000 : 0x1000);
     return CUDA_SUCCESS;
+}
+
+// The error that keeps a launch from being made is told by that launch, whoever asks at the same moment.
+std::function<void()> *at_second_question;
+int questions;
+
+CUresult CurrentWithCompany(CUcontext *c)
+{
+    *c = reinterpret_cast<CUcontext>(0x1000);
+    if (at_second_question && ++questions == 2)
+        std::thread(*std::exchange(at_second_question, nullptr)).join();
+    return CUDA_SUCCESS;
+}
+
+TEST_F(Bypass, C1ALaunchThatAnswersSuccessWasMadeThoughAnotherThreadTookTheError)
+{
+    slots[AG_ROW_cuCtxGetCurrent] = reinterpret_cast<ag_fn>(CurrentWithCompany);
+    Loop(kOther, 8);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kOther));
+    before = d.executed.size();
+    d.FailCall("cuLaunchKernel", d.calls["cuLaunchKernel"] + 2, CUDA_ERROR_INVALID_VALUE);
+    std::function<void()> asks = [&] { ag_take_pending(&d.cap); };
+    questions = 0;
+    at_second_question = &asks;
+    const bool success = d.Launch8(f, 9, 55, kOther) == CUDA_SUCCESS;
+    at_second_question = nullptr;
+    EXPECT_EQ(before + 2 + success, d.executed.size()) << "of three held ones one failed";
 }
 
 // C4. Red: there is one liveness thread, and it is inside the submission that blocks. Two programs' worth of
