@@ -20,7 +20,8 @@ const CUstream kOther = reinterpret_cast<CUstream>(0x72000);
 // The gate of the full stream. Static: the driver's functions have no argument for it.
 std::atomic<CUstream> full{kNone};
 std::atomic<CUstream> watched{kNone};
-std::atomic<int> seen{0}; // launches into it
+std::atomic<int> seen{0};     // launches into it
+std::atomic<int> pause_ms{0}; // of each launch into the full stream
 std::atomic<bool> inside{false}, open_gate{false};
 ag_fn slots[AG_ROWS];
 __typeof__(&cuLaunchKernel) launch_now;
@@ -32,6 +33,7 @@ CUresult BlockingLaunch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
     seen += s == watched;
     if (s == full) {
         inside = true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
         while (!open_gate)
             std::this_thread::yield();
     }
@@ -297,6 +299,31 @@ TEST_F(Bypass, DISABLED_C4WhatAnotherContextHoldsIsSubmittedWhileTheLivenessThre
     d.cap.off = true;
     ag_liveness_rouse(&d.liveness);
     looking.join();
+}
+
+// C3, C5. Red: a segment that goes op by op into a queue where room comes now and then makes progress with each op, so
+// nobody gives up, and a call about another stream waits for all of it.
+TEST_F(Bypass, DISABLED_C3ACallAboutAnotherStreamDoesNotWaitForAWholeSegmentThatGoesSlowly)
+{
+    auto launch = [&](int n) {
+        for (int i = 0; i < n; i++)
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kFull));
+    };
+    for (int k = 0; k < 8; k++) {
+        launch(60);
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    }
+    launch(4 + 8 + 16 + 20); // the first three are segments; the rest is held
+    open_gate = true;
+    pause_ms = 60;
+    full = kFull;
+    blocked = std::thread([this] { Drain(AG_ABOUT_ALL); });
+    while (!inside)
+        std::this_thread::yield();
+    const auto began = std::chrono::steady_clock::now();
+    Drain(kOther);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(400));
+    pause_ms = 0;
 }
 
 // Many threads ask for the lock while submissions come and go: nobody sleeps for ever.
