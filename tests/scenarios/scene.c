@@ -91,19 +91,31 @@ CUresult scene_launch(CUfunction f, CUstream stream, unsigned grid, unsigned blo
     return cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, stream, args, NULL);
 }
 
-void scene_work(CUmodule varying, CUstream stream, CUdeviceptr buffer, unsigned launches,
-                unsigned value)
+void scene_functions(CUmodule varying, CUfunction out_f[3])
 {
     static const char *const names[] = {"vary_mix", "vary_xor", "vary_rot"};
-    static _Thread_local CUmodule known; /* looking a function up is a call of its own: only once */
-    static _Thread_local CUfunction f[3];
-    for (int i = 0; i < 3 && known != varying; i++)
-        f[i] = scene_function(varying, names[i]);
-    known = varying;
+    for (int i = 0; i < 3; i++)
+        out_f[i] = scene_function(varying, names[i]);
+}
+
+void scene_work_with(CUfunction const f[3], CUstream stream, CUdeviceptr buffer, unsigned launches,
+                     unsigned value)
+{
     for (unsigned i = 0; i < launches; i++) {
         unsigned v = value + i;
         NEED(scene_launch(f[i % 3], stream, 1, 64, 0, ARGS(&buffer, &v)));
     }
+}
+
+void scene_work(CUmodule varying, CUstream stream, CUdeviceptr buffer, unsigned launches,
+                unsigned value)
+{
+    static _Thread_local CUmodule known; /* looking a function up is a call of its own: only once */
+    static _Thread_local CUfunction f[3];
+    if (known != varying)
+        scene_functions(varying, f);
+    known = varying;
+    scene_work_with(f, stream, buffer, launches, value);
 }
 
 unsigned scene_times(void)
@@ -141,8 +153,9 @@ static void on_alarm(int signal)
 int main(int argc, char **argv)
 {
     const struct scene_case *const lists[] = {
-        scene_replay,   scene_order, scene_lifetime, scene_errors, scene_limits, scene_entry,
-        scene_captures, scene_data,  scene_events,   scene_host,   scene_memory};
+        scene_replay, scene_order,    scene_lifetime, scene_errors, scene_limits,
+        scene_entry,  scene_captures, scene_data,     scene_events, scene_host,
+        scene_memory, scene_process,  scene_devices};
     if (argc < 2)
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -22,7 +22,7 @@ struct scene_case {
 };
 extern const struct scene_case scene_replay[], scene_order[], scene_lifetime[], scene_errors[],
     scene_limits[], scene_entry[], scene_captures[], scene_data[], scene_events[], scene_host[],
-    scene_memory[];
+    scene_memory[], scene_process[], scene_devices[];
 
 /* A setup call that fails ends the program: the scene could not be played. */
 #define NEED(call) scene_need(call, #call)
@@ -40,6 +40,9 @@ void *scene_mapped(CUdeviceptr *out_device); /* a zeroed page that kernels and t
 CUresult scene_launch(CUfunction f, CUstream stream, unsigned grid, unsigned block, unsigned shared,
                       void **args);
 /* vary_mix, vary_xor, vary_rot in turn on the buffer: a stretch of launches whose order shows. */
+void scene_functions(CUmodule varying, CUfunction out_f[3]);
+void scene_work_with(CUfunction const f[3], CUstream stream, CUdeviceptr buffer, unsigned launches,
+                     unsigned value);
 void scene_work(CUmodule varying, CUstream stream, CUdeviceptr buffer, unsigned launches,
                 unsigned value);
 /* SCENE_TIMES of the environment, 1 without: how many times as long a scene lasts. */
