@@ -195,6 +195,8 @@ static CUdeviceptr allocate(unsigned life)
     else
         NEED(cuMemAlloc(&p, 4096));
     NEED(cuMemsetD32(p, life, WORDS));
+    NEED(
+        cuCtxSynchronize()); /* the stream that is used afterwards does not wait for the legacy one */
     return p;
 }
 
