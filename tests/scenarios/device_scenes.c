@@ -164,7 +164,7 @@ static void two_ranks(void)
             scene_show("rank", (unsigned)(2 * i + c), NULL, ranks[i].x[c]);
 }
 
-/* C3. One device's queue is full, and its thread blocks in a launch; who can open the gate asks about the other device. */
+/* C3. One device's queue is full, its thread blocks in a launch; who can open the gate asks about the other. */
 static atomic_uint accepted;
 static atomic_int over;
 
