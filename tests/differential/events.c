@@ -225,7 +225,8 @@ static CUresult wait_value(struct df_step *step, const struct df_stream *stream,
     return ret;
 }
 
-/* The waiter may come first where nothing that the writer waits for could stand behind it. */
+/* The waiter may come first where nothing that the writer waits for could stand behind it: its stream is empty, and no
+ * other holds it up. */
 void df_value_pair(struct df_step *step)
 {
     struct df_lane *lane = step->lane;
@@ -235,9 +236,14 @@ void df_value_pair(struct df_step *step)
     uint32_t v = ++lane->value, way = step->action->pick[1] % 4u;
     CUdeviceptr at = lane->values + 8u * (v % 32u);
     int buffer = df_owned(lane, a, df_value(step, 2));
-    bool first = way == 3 && a != b && to->kind == DF_NON_BLOCKING;
-    if (first && wait_value(step, to, at, v, way))
-        return;
+    bool first = way == 3 && a != b && to->kind == DF_NON_BLOCKING && from->kind == DF_NON_BLOCKING;
+    if (first) {
+        df_open_gates(step);
+        uint64_t before = df_enter(step);
+        if (df_say_drained(step, "writer", before, cuStreamSynchronize(from->handle)) ||
+            wait_value(step, to, at, v, way))
+            return;
+    }
     CUresult ret = write_value(step, from, at, v, way);
     if (!ret && !first)
         ret = wait_value(step, to, at, v, way);
