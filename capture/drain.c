@@ -30,6 +30,18 @@ static bool concerned(const struct ag_oplog *log, enum ag_drain_kind kind)
     return kind == AG_DRAIN_SYNC && !atomic_load_explicit(&log->anchored, memory_order_relaxed);
 }
 
+/* Who waits for work of the current context sees none of another's: not worth waiting for that
+ * one's submission to find room. What may do anything to any context (AG_DRAIN_ASYNC about all)
+ * waits. */
+static CUstream about_here(struct ag_oplog *log, enum ag_drain_kind kind, CUstream about)
+{
+    CUcontext ctx = NULL;
+    if (kind == AG_DRAIN_SYNC && about == AG_ABOUT_ALL &&
+        ag_real(log->cap->drv, cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS && ctx && ctx != log->ctx)
+        return AG_ABOUT_NO_STREAM;
+    return about;
+}
+
 void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, enum ag_row row)
 {
     if (ag_thread.busy)
@@ -44,7 +56,7 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, e
 #endif
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        if (!concerned(log, kind) || !ag_oplog_enter_for(log, about))
+        if (!concerned(log, kind) || !ag_oplog_enter_for(log, about_here(log, kind, about)))
             continue;
         if (log->sent < log->n && cap->counters->drains)
             ag_count(&cap->counters->drains[row], 1);

@@ -246,8 +246,8 @@ TEST(O50, C1CollectivesKeepTheirOrderAtAMeasuredPaceToo)
     EXPECT_GT(number_after(p.shim.stats, "\"pace_trials\": "), 0) << p.shim.stats;
 }
 
-// Hangs: cuCtxSynchronize of one context waits for the log of the other, whose holder has no room for its launch.
-TEST(Promise, DISABLED_C3AContextIsSynchronisedThoughTheQueueOfAnotherDeviceIsFull)
+// cuCtxSynchronize of one context finds the log of the other locked by a thread that has no room for its launch.
+TEST(Promise, C3AContextIsSynchronisedThoughTheQueueOfAnotherDeviceIsFull)
 {
     Played native = play("C3-other-device-is-full", false, TWO_DEVICES),
            shim = play("C3-other-device-is-full", true, TWO_DEVICES);
