@@ -212,8 +212,8 @@ SIM_API_PTSZ(cuStreamQuery, SIM_NS_QUERY, SIM_CTX | SIM_UNSAFE, (CUstream handle
     return ret;
 }
 
-SIM_API_PTSZ(cuStreamGetId, SIM_NS_GETTER, SIM_CTX,
-             (CUstream handle, unsigned long long *out), (handle, out))
+SIM_API_PTSZ(cuStreamGetId, SIM_NS_GETTER, SIM_CTX, (CUstream handle, unsigned long long *out),
+             (handle, out))
 {
     CUresult ret;
     struct sim_stream *s = sim_stream_of(handle, &ret);
