@@ -212,12 +212,17 @@ static void run_copy(const struct sim_copy_work *c)
                     (const char *)c->src + z * c->src_slice + y * c->src_pitch, c->width);
 }
 
+/* Words whole: the host may be watching one. */
 static void run_set(const struct sim_set_work *s)
 {
     for (size_t y = 0; y < s->height; y++) {
         char *row = (char *)s->dst + y * s->pitch;
         for (size_t x = 0; x < s->width; x++)
-            memcpy(row + x * s->element, &s->value, s->element);
+            if (s->element == 4)
+                __atomic_store_n((uint32_t *)(void *)(row + x * 4), (uint32_t)s->value,
+                                 __ATOMIC_RELAXED);
+            else
+                memcpy(row + x * s->element, &s->value, s->element);
     }
 }
 
