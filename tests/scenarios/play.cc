@@ -12,8 +12,6 @@ namespace ag_scene
 namespace
 {
 
-constexpr int LIMIT = 100; // seconds; the programs have a watchdog of their own
-
 void expect_replayed_then_left(const SimLog &log)
 {
     size_t first = log.executed.size(), last_eager = 0;
@@ -29,24 +27,34 @@ void expect_replayed_then_left(const SimLog &log)
 
 } // namespace
 
-Played play(const std::string &scene, bool with_shim, const Env &more)
+Played play_program(const std::string &program, const std::vector<std::string> &arguments,
+                    bool with_shim, const Env &more)
 {
     Played p;
     std::string dir = ag_test::make_dir("ag-scene");
+    std::vector<std::string> argv = {ag_test::runfile("tests/scenarios/" + program)};
+    argv.insert(argv.end(), arguments.begin(), arguments.end());
     Env env = ag_test::simcuda_env(ag_test::runfile("tools/simcuda"),
                                    with_shim ? ag_test::runfile("libautograph.so") : "");
     env["SIMCUDA_LOG"] = dir + "/log";
     env["SIMCUDA_STATS"] = dir + "/totals";
     env["AUTOGRAPH_STATS"] = dir + "/stats";
+    env["AUTOGRAPH_LOG"] = dir + "/messages";
     env["AUTOGRAPH_FLUSH_US"] = "20000"; // a slow or loaded machine replays too
     for (const auto &[key, value] : more)
         env[key] = value;
-    p.run = ag_test::run({ag_test::runfile("tests/scenarios/scene"), scene}, env, LIMIT);
+    p.run = ag_test::run(argv, env, LIMIT);
     p.log = ag_test::read_simlog(dir + "/log");
     p.stats = ag_test::read_file(dir + "/stats");
+    p.messages = ag_test::read_file(dir + "/messages");
     p.totals = ag_test::read_file(dir + "/totals");
     ag_test::remove_dir(dir);
     return p;
+}
+
+Played play(const std::string &scene, bool with_shim, const Env &more)
+{
+    return play_program("scene", {scene}, with_shim, more);
 }
 
 void expect_played(const Played &p, const char *how, int status)
@@ -75,6 +83,8 @@ Pair same_as_native(const std::string &scene, const Env &more, Replays replays, 
     if (replays != OWN_GRAPHS_TOO) {
         EXPECT_EQ(0u, p.native.log.in_graphs());
     }
+    if (replays == ANYHOW)
+        return p;
     EXPECT_GT(p.shim.log.in_graphs(), p.native.log.in_graphs()) << "nothing was replayed";
     if (replays != REPLAYED)
         expect_replayed_then_left(p.shim.log);

@@ -1,11 +1,10 @@
 /* tests/scenarios/scenarios_test.cc - patterns from public bug reports, run without and with the shim.
- * Called by  bazel                       Calls  tests/support, the scene programs
+ * Called by  bazel                       Calls  play.h, the scene programs
  * Threads    none
  * Promise    the run without the shim is the golden record; a pass that never replayed is not a pass. Numbers O-..
  *            name the scenario, C1 to C7 the promise of docs/ARCHITECTURE.md
- * Start at   same_as_native() */
-#include "tests/support/process.h"
-#include "tests/support/simlog.h"
+ * Start at   play.h, same_as_native() */
+#include "tests/scenarios/play.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -15,114 +14,10 @@
 #include <map>
 #include <set>
 
+using namespace ag_scene;
+
 namespace
 {
-
-using ag_test::SimLog;
-using Env = std::map<std::string, std::string>;
-
-struct Played {
-    ag_test::Run run;
-    SimLog log;
-    std::string messages; // what the shim logged
-    std::string totals;   // what the driver says of the whole run, its virtual clock among it
-};
-
-constexpr int LIMIT = 100; // seconds; the programs have a watchdog of their own
-
-Played play_program(const std::string &program, const std::vector<std::string> &arguments,
-                    bool with_shim, const Env &more = {})
-{
-    Played p;
-    std::string dir = ag_test::make_dir("ag-scene");
-    std::vector<std::string> argv = {ag_test::runfile("tests/scenarios/" + program)};
-    argv.insert(argv.end(), arguments.begin(), arguments.end());
-    Env env = ag_test::simcuda_env(ag_test::runfile("tools/simcuda"),
-                                   with_shim ? ag_test::runfile("libautograph.so") : "");
-    env["SIMCUDA_LOG"] = dir + "/log";
-    env["SIMCUDA_STATS"] = dir + "/totals";
-    env["AUTOGRAPH_LOG"] = dir + "/messages";
-    env["AUTOGRAPH_FLUSH_US"] = "20000"; // a slow or loaded machine replays too
-    for (const auto &[key, value] : more)
-        env[key] = value;
-    p.run = ag_test::run(argv, env, LIMIT);
-    p.log = ag_test::read_simlog(dir + "/log");
-    p.messages = ag_test::read_file(dir + "/messages");
-    p.totals = ag_test::read_file(dir + "/totals");
-    ag_test::remove_dir(dir);
-    return p;
-}
-
-Played play(const std::string &scene, bool with_shim, const Env &more = {})
-{
-    return play_program("scene", {scene}, with_shim, more);
-}
-
-// Per stream, in order: what ran, apart from addresses.
-std::map<std::string, std::vector<std::string>> shapes(const SimLog &log)
-{
-    std::map<std::string, std::vector<std::string>> by_stream;
-    for (const ag_test::Executed &e : log.executed)
-        by_stream[e.stream].push_back(e.name + " " + e.grid + " " + e.block + " " + e.shared);
-    return by_stream;
-}
-
-void expect_replayed_then_left(const SimLog &log)
-{
-    size_t first = log.executed.size(), last_eager = 0;
-    for (size_t i = 0; i < log.executed.size(); i++) {
-        if (log.executed[i].in_graph)
-            first = std::min(first, i);
-        else
-            last_eager = i;
-    }
-    EXPECT_GT(log.in_graphs(), 0u) << "nothing was replayed: this proves nothing";
-    EXPECT_GT(last_eager, first) << "the replay was never left again";
-}
-
-void expect_played(const Played &p, const char *how)
-{
-    EXPECT_FALSE(p.run.timed_out) << how;
-    EXPECT_EQ(0, p.run.status) << how << "\n" << p.run.out << p.run.err;
-    EXPECT_EQ("", p.log.bad_line) << how;
-}
-
-struct Pair {
-    Played native, shim;
-};
-
-// Same output, same operations per stream; and the shim was really replaying.
-Pair same_as_native(const std::string &scene, const Env &more = {}, bool replays = true)
-{
-    Pair p{play(scene, false, more), play(scene, true, more)};
-    expect_played(p.native, "without the shim");
-    expect_played(p.shim, "with the shim");
-    EXPECT_EQ(p.native.run.out, p.shim.run.out);
-    EXPECT_EQ(0u, p.native.log.in_graphs());
-    EXPECT_TRUE(shapes(p.native.log) == shapes(p.shim.log)) << "other operations ran";
-    if (replays)
-        expect_replayed_then_left(p.shim.log);
-    return p;
-}
-
-// The same of a program that launches graphs of its own.
-void same_apart_from_graphs(const std::string &scene)
-{
-    Pair p{play(scene, false), play(scene, true)};
-    expect_played(p.native, "without the shim");
-    expect_played(p.shim, "with the shim");
-    EXPECT_EQ(p.native.run.out, p.shim.run.out);
-    EXPECT_TRUE(shapes(p.native.log) == shapes(p.shim.log)) << "other operations ran";
-    EXPECT_GT(p.shim.log.in_graphs(), p.native.log.in_graphs()) << "nothing was replayed";
-    expect_replayed_then_left(p.shim.log);
-}
-
-// Numbers printed after a word.
-long number_after(const std::string &text, const std::string &word)
-{
-    size_t at = text.find(word);
-    return at == std::string::npos ? -1 : strtol(text.c_str() + at + word.size(), nullptr, 10);
-}
 
 // Time of the program's calls by the driver's clock, which runs by the cost of each call it received.
 double host_us(const Played &p)
@@ -148,12 +43,12 @@ TEST(O02, C1EveryFieldOfEveryNodeFollowsTheCall)
 
 TEST(O07, C3ACaptureOfABusyStreamHoldsWhatTheProgramCapturedAndNothingElse)
 {
-    same_apart_from_graphs("O-07-busy-stream");
+    same_as_native("O-07-busy-stream", {}, OWN_GRAPHS_TOO);
 }
 
 TEST(O07, C1ACaptureAndLaunchesOfAnotherThreadDoNotDisturbEachOther)
 {
-    same_apart_from_graphs("O-07-beside");
+    same_as_native("O-07-beside", {}, OWN_GRAPHS_TOO);
 }
 
 // Whoever submits holds the log's lock, and a submission may block for as long as the device takes.
@@ -243,7 +138,7 @@ TEST(O25, C2AFunctionOfAnUnloadedModuleIsRefusedByThatVeryCall)
 
 TEST(O32, C2ADestroyedStreamIsRefusedByThatVeryCall)
 {
-    Pair p = same_as_native("O-32-destroyed-stream", LENIENT, false);
+    Pair p = same_as_native("O-32-destroyed-stream", LENIENT, ANYHOW);
     EXPECT_GT(p.shim.log.in_graphs(), 0u);
 }
 
@@ -254,7 +149,7 @@ TEST(O32, C2ABadLaunchIsRefusedByThatVeryCall)
 
 TEST(O33, C2AFaultBeforeLearningReachesAPollingProgram)
 {
-    same_as_native("O-33-fault-early", {}, false);
+    same_as_native("O-33-fault-early", {}, ANYHOW);
 }
 
 TEST(O33, C2AFaultAfterAReplayReachesAPollingProgram)
@@ -274,7 +169,7 @@ TEST(O33, C2AFaultInsideAReplayReachesAPollingProgram)
 
 TEST(O33, C2AFaultOfAReplayedKernelReachesTheProgramAndEveryCallAfterIt)
 {
-    Pair p = same_as_native("O-33-fault-learned", {}, false);
+    Pair p = same_as_native("O-33-fault-learned", {}, ANYHOW);
     ASSERT_FALSE(p.shim.log.executed.empty());
     const ag_test::Executed &last = p.shim.log.executed.back();
     EXPECT_EQ("fault_when", last.name);
@@ -305,7 +200,7 @@ TEST_P(InternalFailure, C6LeavesNoTraceInTheProgram)
                 continue;
             std::string fault = symbol + ":" + std::to_string(n) + ":" + code;
             SCOPED_TRACE(fault);
-            same_as_native("O-34-plain-loop", {{"SIMCUDA_FAULT", fault}}, false);
+            same_as_native("O-34-plain-loop", {{"SIMCUDA_FAULT", fault}}, ANYHOW);
         }
     }
 }
@@ -377,7 +272,7 @@ TEST(O46, C3ACallThatTheShimDoesNotKnowFindsTheWorkBeforeItSubmitted)
 
 TEST(O46, C3LookUpsHandOutTheVariantsThatTheDriverHandsOut)
 {
-    same_as_native("O-46-variants", {}, false);
+    same_as_native("O-46-variants", {}, ANYHOW);
 }
 
 TEST(O47, C1EveryLaunchRunsWithTheAttributesInForceAtItsCall)
@@ -398,7 +293,7 @@ TEST(O47, C1AnAttributeThatNoResultShowsIsInForceAsWell)
 
 TEST(O47, C5SettingAValueThatIsInForceAlreadyDoesNotEndAReplay)
 {
-    Pair p = same_as_native("O-47-attribute-repeated", {}, false);
+    Pair p = same_as_native("O-47-attribute-repeated", {}, ANYHOW);
     EXPECT_GT(p.shim.log.in_graphs() * 2, p.shim.log.executed.size());
 }
 
@@ -427,7 +322,7 @@ TEST(O51, C4PerThreadDefaultStreamsAreNeverHeldUp)
 TEST(Promise, C5LaunchesThatNeverRepeatReachTheDriverAsTheyAreMade)
 {
     Env calls = {{"SIMCUDA_LOG_CALLS", "1"}};
-    Pair p = same_as_native("C5-never-repeating", calls, false);
+    Pair p = same_as_native("C5-never-repeating", calls, ANYHOW);
     EXPECT_EQ(p.native.log.calls("cuLaunchKernel"), p.shim.log.calls("cuLaunchKernel"));
     for (const ag_test::Called &c : p.shim.log.called)
         ASSERT_NE(0u, c.symbol.find("cuGraph") == 0 ? 0u : 1u) << c.symbol << " was called";
@@ -437,7 +332,7 @@ TEST(Promise, C5LaunchesThatNeverRepeatReachTheDriverAsTheyAreMade)
 
 TEST(Promise, C5SequencesThatDieYoungAreLeftAlone)
 {
-    Pair p = same_as_native("C5-short-lived", {}, false);
+    Pair p = same_as_native("C5-short-lived", {}, ANYHOW);
     // 12,000 bodies of 16 launches; all graphs would be 4,000. Building all of them costs half of what the launches do.
     EXPECT_LT(number_after(p.shim.totals, "graphs_instantiated\": "), 1500) << p.shim.totals;
     EXPECT_GT(host_us(p.native), 0);
@@ -462,7 +357,7 @@ constexpr long GRAPHS_IN_A_MEGABYTE = 1024 / 88;
 TEST(Promise, C6ManySequencesStayWithinTheMemoryForGraphs)
 {
     Env calls = {{"AUTOGRAPH_MAX_BYTES", "1M"}, {"SIMCUDA_LOG_CALLS", "1"}};
-    Pair p = same_as_native("C6-many-sequences", calls, false);
+    Pair p = same_as_native("C6-many-sequences", calls, ANYHOW);
     EXPECT_GT(p.shim.log.in_graphs(), 0u);
     EXPECT_LE(most_graphs(p.shim.log), GRAPHS_IN_A_MEGABYTE);
     long native = number_after(p.native.run.err, "grown "),
@@ -478,7 +373,7 @@ TEST(Promise, C6ManySequencesStayWithinTheMemoryForGraphs)
 TEST(Promise, C6TheMemoryForGraphsIsThatOfTheProcessNotOfEachContext)
 {
     Env calls = {{"AUTOGRAPH_MAX_BYTES", "1M"}, {"SIMCUDA_LOG_CALLS", "1"}};
-    Pair p = same_as_native("C6-many-contexts", calls, false);
+    Pair p = same_as_native("C6-many-contexts", calls, ANYHOW);
     EXPECT_GT(p.shim.log.in_graphs(), 0u);
     EXPECT_LE(most_graphs(p.shim.log), GRAPHS_IN_A_MEGABYTE);
 }
@@ -486,7 +381,7 @@ TEST(Promise, C6TheMemoryForGraphsIsThatOfTheProcessNotOfEachContext)
 TEST(Promise, C6BadOptionsAreOneLineEachAndChangeNothing)
 {
     Env bad = {{"AUTOGRAPH_MIN_SEEN", "many"}, {"AUTOGRAPH_NO_SUCH_OPTION", "1"}};
-    Pair p = same_as_native("O-34-plain-loop", bad, false);
+    Pair p = same_as_native("O-34-plain-loop", bad, ANYHOW);
     EXPECT_EQ(2, std::count(p.shim.messages.begin(), p.shim.messages.end(), '\n'))
         << p.shim.messages;
     EXPECT_NE(std::string::npos, p.shim.messages.find("AUTOGRAPH_MIN_SEEN")) << p.shim.messages;
@@ -498,7 +393,7 @@ TEST(Promise, C6BadOptionsAreOneLineEachAndChangeNothing)
 
 TEST(Promise, C6AnUnwritableDumpDirectoryIsOneLineAndChangesNothing)
 {
-    Pair p = same_as_native("O-34-plain-loop", {{"AUTOGRAPH_DUMP", "/proc/no/such/place"}}, false);
+    Pair p = same_as_native("O-34-plain-loop", {{"AUTOGRAPH_DUMP", "/proc/no/such/place"}}, ANYHOW);
     EXPECT_EQ(1, std::count(p.shim.messages.begin(), p.shim.messages.end(), '\n'))
         << p.shim.messages;
     EXPECT_EQ("", p.shim.run.err);
@@ -507,7 +402,7 @@ TEST(Promise, C6AnUnwritableDumpDirectoryIsOneLineAndChangesNothing)
 TEST(Promise, C6WithoutALogNothingIsEverPrinted)
 {
     Env quiet = {{"AUTOGRAPH_MIN_SEEN", "many"}, {"AUTOGRAPH_LOG", ""}};
-    Pair p = same_as_native("O-34-plain-loop", quiet, false);
+    Pair p = same_as_native("O-34-plain-loop", quiet, ANYHOW);
     EXPECT_EQ("", p.shim.run.err);
 }
 
@@ -532,7 +427,7 @@ TEST(Promise, C7AForkedChildIsNotBlockedByWhatAnotherThreadOfItsParentHolds)
 TEST(Promise, C7TheKillSwitchLeavesEverythingToTheDriver)
 {
     Env off = {{"AUTOGRAPH", "off"}, {"SIMCUDA_LOG_CALLS", "1"}};
-    Pair p = same_as_native("O-34-plain-loop", off, false);
+    Pair p = same_as_native("O-34-plain-loop", off, ANYHOW);
     EXPECT_EQ(p.native.log.calls("cuLaunchKernel"), p.shim.log.calls("cuLaunchKernel"));
     EXPECT_EQ(0u, p.shim.log.in_graphs());
 }
