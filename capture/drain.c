@@ -224,10 +224,10 @@ static void forget_context(struct ag_oplog *log, const void *unused)
     log->pending = CUDA_SUCCESS;
 }
 
-void ag_memory_came(struct ag_capture *cap, CUresult ret, CUdeviceptr base, size_t bytes)
+void ag_memory_came(struct ag_capture *cap, CUdeviceptr base, size_t bytes)
 {
     CUcontext ctx = NULL;
-    if (ret == CUDA_SUCCESS && ag_real(cap->drv, cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS)
+    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS)
         ag_memory_add(&cap->memory, base, bytes, ctx);
 }
 

@@ -423,27 +423,32 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
     return send_alone(log, l, &d);
 }
 
-static CUresult pass_aside(struct ag_stream *s, const struct ag_launch *l)
+/* A launch that policy is told of in batches. */
+static void count_passed(struct ag_stream *s)
 {
     struct ag_oplog *log = s->log;
-    if (l->copy) {
-        count_seen(log->cap, l);
-        const CUresult ret = send(log->cap, l);
-        return ret == CUDA_SUCCESS ? ret : ag_settle_status(log->cap, ret);
-    }
     const uint32_t passed = atomic_load_explicit(&s->passed, memory_order_relaxed) + 1;
     atomic_store_explicit(&s->passed, passed, memory_order_relaxed);
-    if (passed >= ASIDE_BATCH) {
-        ag_oplog_enter(log);
-        ag_policy_passed(s->policy, passed);
-        atomic_store(&s->passed, 0);
-        atomic_store(&s->aside, ag_policy_aside(s->policy));
-        ag_oplog_leave(log);
-        ag_count(&log->cap->counters->launches_seen, passed);
-        ag_count(&log->cap->counters->eager[AG_REFUSAL_ASIDE], passed);
-    }
-    const CUresult ret = send(log->cap, l);
-    return ret == CUDA_SUCCESS ? ret : ag_settle_status(log->cap, ret);
+    if (passed < ASIDE_BATCH)
+        return;
+    ag_oplog_enter(log);
+    ag_policy_passed(s->policy, passed);
+    atomic_store(&s->passed, 0);
+    atomic_store(&s->aside, ag_policy_aside(s->policy));
+    ag_oplog_leave(log);
+    ag_count(&log->cap->counters->launches_seen, passed);
+    ag_count(&log->cap->counters->eager[AG_REFUSAL_ASIDE], passed);
+}
+
+static CUresult pass_aside(struct ag_stream *s, const struct ag_launch *l)
+{
+    struct ag_capture *cap = s->log->cap;
+    if (l->copy)
+        count_seen(cap, l);
+    else
+        count_passed(s);
+    const CUresult ret = send(cap, l);
+    return ret == CUDA_SUCCESS ? ret : ag_settle_status(cap, ret);
 }
 
 /* May this launch go straight on? The stream of a handle that this thread used last needs no

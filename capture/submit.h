@@ -30,8 +30,8 @@ CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l);
 CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to, CUdeviceptr from,
                         size_t bytes, CUstream stream);
 
-/* Device memory has come (`ret` says whether); is about to go. The latter drains. */
-void ag_memory_came(struct ag_capture *cap, CUresult ret, CUdeviceptr base, size_t bytes);
+/* Device memory has come to the current context; is about to go. The latter drains. */
+void ag_memory_came(struct ag_capture *cap, CUdeviceptr base, size_t bytes);
 void ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row);
 
 /* Hands everything held in the process to the driver; never waits for the device. `about`: the only

@@ -49,6 +49,8 @@
 #define QUIET_WINDOWS 512u /* so many windows without a break: perhaps it is faster again */
 #define MOST_TURNS 3u
 
+_Static_assert(AG_PACE_KINDS <= 3, "ag_node.end has a bit for each pace");
+
 enum end { END_RULE, END_DRAIN, END_SYNC, END_BREAK };
 
 static struct ag_policy_limits sane(const struct ag_policy_limits *given)

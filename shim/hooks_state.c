@@ -132,7 +132,8 @@ CUresult ag_hook_cuMemAlloc_v2(CUdeviceptr *p, size_t n)
 {
     ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuMemAlloc_v2);
     const CUresult ret = AG_DRIVER(cuMemAlloc_v2)(p, n);
-    ag_memory_came(AG_CAP, ret, p && ret == CUDA_SUCCESS ? *p : 0, n);
+    if (ret == CUDA_SUCCESS)
+        ag_memory_came(AG_CAP, *p, n);
     return ag_settle_status(AG_CAP, ret);
 }
 
@@ -142,7 +143,7 @@ CUresult ag_hook_cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width,
     ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuMemAllocPitch_v2);
     const CUresult ret = AG_DRIVER(cuMemAllocPitch_v2)(p, pitch, width, height, element);
     if (ret == CUDA_SUCCESS)
-        ag_memory_came(AG_CAP, ret, *p, *pitch * height);
+        ag_memory_came(AG_CAP, *p, *pitch * height);
     return ag_settle_status(AG_CAP, ret);
 }
 

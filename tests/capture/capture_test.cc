@@ -367,27 +367,14 @@ TEST_F(Capture, ClusterDimensionsAreThoseOfEachLaunch)
     for (int k = 0; k < 12; k++) {
         for (int i = 0; i < 20; i++) {
             unsigned long long value = 100 * k + i;
-            void *params[] = {&value};
             CUlaunchAttribute attr = {};
             attr.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
             attr.value.clusterDim.x = i % 2 ? 4 : 2;
             attr.value.clusterDim.y = attr.value.clusterDim.z = 1;
-            CUlaunchConfig config = {};
-            config.gridDimX = 8;
-            config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
-            config.blockDimX = 32;
-            config.attrs = &attr;
-            config.numAttrs = 1;
-            ag_launch l = {};
-            l.row = AG_ROW_cuLaunchKernelEx;
-            l.handle = f;
-            l.config = {{8, 1, 1}, {32, 1, 1}, 0};
-            l.params = params;
-            l.full = &config;
             std::string want = Expected("f", value, 8);
             want.insert(want.find(">>>") + 3, i % 2 ? " cluster 4" : " cluster 2");
             asked.push_back(want);
-            EXPECT_EQ(CUDA_SUCCESS, ag_submit_launch(&d.cap, &l));
+            EXPECT_EQ(CUDA_SUCCESS, d.LaunchEx8(f, value, &attr, 1));
         }
         EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
         if (k == 10) { // three held ops that must be sent one by one

@@ -22,8 +22,8 @@ class Copies : public ::testing::Test
   protected:
     Copies() : f(d.Function("f", {8}))
     {
-        ag_memory_came(&d.cap, CUDA_SUCCESS, A, 4096);
-        ag_memory_came(&d.cap, CUDA_SUCCESS, B, 4096);
+        ag_memory_came(&d.cap, A, 4096);
+        ag_memory_came(&d.cap, B, 4096);
     }
 
     // Launches with a copy after every second one; `step` moves the places.
@@ -100,7 +100,7 @@ TEST_F(Copies, IntoMemoryThatWasAllocatedAgainAreToldToTheGraph)
     Iterate(20, 0);
     EXPECT_EQ(before, d.calls["cuGraphExecMemcpyNodeSetParams"]);
     ag_memory_goes(&d.cap, A, AG_ROW_cuMemFree_v2);
-    ag_memory_came(&d.cap, CUDA_SUCCESS, A, 4096);
+    ag_memory_came(&d.cap, A, 4096);
     Iterate(20, 0);
     EXPECT_EQ(before + 10, d.calls["cuGraphExecMemcpyNodeSetParams"]);
     EXPECT_EQ(asked, Ran());
@@ -114,7 +114,7 @@ TEST_F(Copies, SurviveEveryRefusal)
             ScriptedDriver fresh;
             fresh.FailCall(entry, n, CUDA_ERROR_INVALID_VALUE);
             const CUfunction g = fresh.Function("g", {8});
-            ag_memory_came(&fresh.cap, CUDA_SUCCESS, A, 4096);
+            ag_memory_came(&fresh.cap, A, 4096);
             std::vector<std::string> wanted, ran;
             for (unsigned k = 0; k < 12; k++) {
                 for (int i = 0; i < 10; i++) {
@@ -136,7 +136,7 @@ TEST_F(Copies, SurviveEveryRefusal)
 TEST_F(Copies, ThatAreHugeAreMadeAtOnce)
 {
     const CUdeviceptr big = 0x800000000;
-    ag_memory_came(&d.cap, CUDA_SUCCESS, big, size_t{8} << 30);
+    ag_memory_came(&d.cap, big, size_t{8} << 30);
     for (int k = 0; k < 12; k++) {
         for (int i = 0; i < 6; i++)
             d.Copy(big, big + (size_t{4} << 30), (size_t{1} << 30) + 1);
