@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,16 +70,14 @@ static void many_sequences(void)
     CUmodule varying = scene_load("varying");
     CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr x = scene_buffer();
-    struct rusage before, after;
     one_body(varying, s, x, 0);
-    getrusage(RUSAGE_SELF, &before);
+    long before = scene_resident();
     for (unsigned number = 0; number < 2000; number++)
         for (int again = 0; again < 6; again++)
             one_body(varying, s, x, number);
     for (int again = 0; again < 20; again++) /* an old one once more, and for longer */
         one_body(varying, s, x, 3);
-    getrusage(RUSAGE_SELF, &after);
-    fprintf(stderr, "grown %ld KB\n", after.ru_maxrss - before.ru_maxrss);
+    fprintf(stderr, "measured: grown %ld KB\n", scene_resident() - before);
     scene_show("x", 0, s, x);
 }
 

@@ -8,7 +8,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { SMALL = 4096 };
@@ -176,7 +175,7 @@ static void one_shape(const CUfunction f[3], CUstream s, CUdeviceptr x, uint32_t
 
 static void many_shapes(void)
 {
-    struct rusage second, last;
+    long half_way = 0;
     scene_open();
     CUmodule varying = scene_load("varying");
     const CUfunction f[3] = {scene_function(varying, "vary_mix"),
@@ -188,14 +187,13 @@ static void many_shapes(void)
         for (uint32_t shape = 0; shape < SHAPES; shape++)
             one_shape(f, s, x, shape);
         if (turn == TURNS / 2)
-            getrusage(RUSAGE_SELF, &second);
+            half_way = scene_resident();
         scene_show("x", turn, s, x);
     }
     for (unsigned again = 0; again < 4 * ROUNDS; again++)
         one_shape(f, s, x, again == 4 * ROUNDS - 8 ? 9 : 3);
-    getrusage(RUSAGE_SELF, &last);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they keep freed memory */
-    printf("grown late: %s\n", last.ru_maxrss - second.ru_maxrss > 16 * 1024 ? "yes" : "no");
+    printf("grown late: %s\n", scene_resident() - half_way > 16 * 1024 ? "yes" : "no");
 #endif
     scene_show("x", TURNS, s, x);
 }

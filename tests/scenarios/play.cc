@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <sstream>
 
 namespace ag_scene
 {
@@ -23,6 +24,17 @@ void expect_replayed_then_left(const SimLog &log)
     }
     EXPECT_GT(log.in_graphs(), 0u) << "nothing was replayed: this proves nothing";
     EXPECT_GT(last_eager, first) << "the replay was never left again";
+}
+
+// Takes the lines out of a text that tell a measurement.
+std::string take_measured(std::string *text)
+{
+    std::string measured, rest, line;
+    std::istringstream in(*text);
+    while (std::getline(in, line))
+        (line.rfind("measured: ", 0) == 0 ? measured : rest) += line + "\n";
+    *text = rest;
+    return measured;
 }
 
 } // namespace
@@ -44,6 +56,7 @@ Played play_program(const std::string &program, const std::vector<std::string> &
     for (const auto &[key, value] : more)
         env[key] = value;
     p.run = ag_test::run(argv, env, LIMIT);
+    p.measured = take_measured(&p.run.err);
     p.log = ag_test::read_simlog(dir + "/log");
     p.stats = ag_test::read_file(dir + "/stats");
     p.messages = ag_test::read_file(dir + "/messages");

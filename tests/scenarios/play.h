@@ -23,6 +23,8 @@ constexpr int LIMIT = 100; // seconds; the programs have a watchdog of their own
 
 struct Played {
     ag_test::Run run;
+    std::string
+        measured; // its lines "measured: ..." of standard error, which differ from run to run
     SimLog log;
     std::string stats;    // what the shim counted
     std::string messages; // what the shim logged

@@ -69,6 +69,17 @@ CUdeviceptr scene_buffer(void)
     return p;
 }
 
+long scene_resident(void)
+{
+    long all = 0, resident = -1;
+    FILE *statm = fopen("/proc/self/statm", "r");
+    if (!statm || fscanf(statm, "%ld %ld", &all, &resident) != 2)
+        resident = -1;
+    if (statm)
+        fclose(statm);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 CUstream scene_stream(unsigned flags)
 {
     CUstream s;

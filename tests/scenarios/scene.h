@@ -35,6 +35,8 @@ CUfunction scene_function(CUmodule module, const char *name);
 CUdeviceptr scene_buffer(void); /* WORDS words: 0, 1, 2, ... */
 CUstream scene_stream(unsigned flags);
 void *scene_mapped(CUdeviceptr *out_device); /* a zeroed page that kernels and the host both see */
+long scene_resident(
+    void); /* KB of memory in use now; the peak would be that of the process it was forked from */
 
 #define ARGS(...) ((void *[]){__VA_ARGS__})
 CUresult scene_launch(CUfunction f, CUstream stream, unsigned grid, unsigned block, unsigned shared,
