@@ -170,18 +170,26 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
     return CUDA_SUCCESS;
 }
 
+/* A stream of this library's own, if it belongs to the current context; else NULL. */
+static CUstream side_stream(void)
+{
+    static CUstream side;
+    CUcontext owner = NULL, here = NULL;
+    cuCtxGetCurrent(&here);
+    pthread_mutex_lock(&lock);
+    if (!side)
+        cuStreamCreate(&side, CU_STREAM_NON_BLOCKING);
+    CUstream found = side;
+    pthread_mutex_unlock(&lock);
+    return !cuStreamGetCtx(found, &owner) && owner == here ? found : NULL;
+}
+
 /* Recorded before the work that was put in the stream just before. */
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    static CUstream side;
-    if (is("recorded_early") && every(3)) {
-        CUcontext owner = NULL, here = NULL;
-        cuCtxGetCurrent(&here);
-        if (!side)
-            cuStreamCreate(&side, CU_STREAM_NON_BLOCKING);
-        if (!cuStreamGetCtx(side, &owner) && owner == here)
-            return REAL(cuEventRecord)(event, side);
-    }
+    CUstream side = is("recorded_early") && every(3) ? side_stream() : NULL;
+    if (side)
+        return REAL(cuEventRecord)(event, side);
     if (!record_as_graph(event, stream))
         return CUDA_SUCCESS;
     return REAL(cuEventRecord)(event, stream);
@@ -211,11 +219,11 @@ CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t n, CUstream str
     return REAL(cuMemsetD32Async)(at, value, n, stream);
 }
 
-/* The operands of the copy before. */
+/* The operands of this thread's copy before. */
 CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
 {
-    static CUdeviceptr dst_before, src_before;
-    static size_t bytes_before;
+    static __thread CUdeviceptr dst_before, src_before;
+    static __thread size_t bytes_before;
     catch_up();
     CUresult ret = copy_as_graph(dst, src, bytes, stream);
     if (ret && is("stale_copy") && dst_before && every(4))
@@ -247,16 +255,8 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *data)
 /* Freed when it is said, not when the stream gets there. */
 CUresult cuMemFreeAsync(CUdeviceptr at, CUstream stream)
 {
-    if (!is("freed_too_soon"))
-        return REAL(cuMemFreeAsync)(at, stream);
-    static CUstream side;
-    CUcontext owner = NULL, here = NULL;
-    cuCtxGetCurrent(&here);
-    if (!side)
-        cuStreamCreate(&side, CU_STREAM_NON_BLOCKING);
-    if (cuStreamGetCtx(side, &owner) || owner != here)
-        return REAL(cuMemFreeAsync)(at, stream);
-    return REAL(cuMemFreeAsync)(at, side);
+    CUstream side = is("freed_too_soon") ? side_stream() : NULL;
+    return REAL(cuMemFreeAsync)(at, side ? side : stream);
 }
 
 CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr at, cuuint32_t value, unsigned flags)
