@@ -123,25 +123,33 @@ static struct ag_func *adopt(struct ag_funcs *funcs, struct ag_func *f)
     return f;
 }
 
-char ag_copy_handle;
+char ag_op_handle[AG_OP_KINDS];
 
-struct ag_func *ag_funcs_copy(struct ag_funcs *funcs)
+/* The arguments of ops that are no launch, as a kernel's would be. */
+static const struct kind {
+    const char *name;
+    uint32_t words; /* of eight bytes */
+} kinds[AG_OP_KINDS] = {
+    [AG_OP_COPY] = {"cuMemcpyDtoDAsync", sizeof(struct ag_copy) / 8},
+};
+
+struct ag_func *ag_funcs_of_kind(struct ag_funcs *funcs, enum ag_op_kind kind)
 {
-    enum { WORDS = sizeof(struct ag_copy) / 8 };
-    struct ag_func *f = ag_funcs_find(funcs, AG_COPY_HANDLE);
-    if (f || !(f = make_func(AG_COPY_HANDLE)))
+    const struct kind *k = &kinds[kind];
+    struct ag_func *f = ag_funcs_find(funcs, AG_OP_HANDLE(kind));
+    if (f || !(f = make_func(AG_OP_HANDLE(kind))))
         return f;
-    f->kind = AG_OP_COPY;
+    f->kind = kind;
     f->usable = true;
-    f->name = strdup("cuMemcpyDtoDAsync");
-    f->param = calloc(WORDS, sizeof *f->param);
+    f->name = strdup(k->name);
+    f->param = calloc(k->words, sizeof *f->param);
     if (!f->param) {
         free_func(f);
         return NULL;
     }
-    f->params = WORDS;
-    f->bytes = sizeof(struct ag_copy);
-    for (uint32_t i = 0; i < WORDS; i++)
+    f->params = k->words;
+    f->bytes = k->words * 8;
+    for (uint32_t i = 0; i < k->words; i++)
         f->param[i] = (struct ag_param){i * 8, 8};
     return adopt(funcs, f);
 }

@@ -36,7 +36,7 @@ struct ag_func_state {
 };
 
 /* What an op is. A copy is kept like a launch: of a function whose arguments are a struct ag_copy. */
-enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY };
+enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY, AG_OP_KINDS };
 
 /* Units: bytes. The generations are those of the allocations, not the driver's business. */
 struct ag_copy {
@@ -44,9 +44,9 @@ struct ag_copy {
     uint64_t to_generation, from_generation;
 };
 
-/* In place of a function's handle; no function has it. */
-extern char ag_copy_handle;
-#define AG_COPY_HANDLE ((CUfunction)&ag_copy_handle)
+/* In place of the handle of a function, for ops that are no launch; no function has it. */
+extern char ag_op_handle[AG_OP_KINDS];
+#define AG_OP_HANDLE(kind) ((CUfunction)&ag_op_handle[kind])
 
 struct ag_func {
     enum ag_op_kind kind;
@@ -73,8 +73,8 @@ struct ag_funcs {
 /* The entry of a handle, made at first sight (asks the driver). NULL: out of memory. */
 struct ag_func *ag_funcs_get(struct ag_funcs *funcs, const struct ag_driver *drv,
                              CUfunction handle);
-/* The entry of copies. Same return. */
-struct ag_func *ag_funcs_copy(struct ag_funcs *funcs);
+/* The entry of all ops of a kind that is no launch. Same return. */
+struct ag_func *ag_funcs_of_kind(struct ag_funcs *funcs, enum ag_op_kind kind);
 struct ag_func *ag_funcs_find(const struct ag_funcs *funcs, CUfunction handle);
 void ag_funcs_clear(struct ag_funcs *funcs);
 /* True when an entry belongs to the module (or may: its module is unknown). */

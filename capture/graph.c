@@ -107,10 +107,11 @@ static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_nod
     }
     case AG_OP_COPY: {
         const CUDA_MEMCPY3D p = copy_params(args);
-        g->copies++;
         return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, g->graph, after, edges, &p,
                                                   log->ctx);
     }
+    case AG_OP_KINDS:
+        break;
     }
     return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -128,6 +129,8 @@ static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
         const CUDA_MEMCPY3D p = copy_params(args);
         return ag_real(drv, cuGraphExecMemcpyNodeSetParams)(g->exec, node->node, &p, log->ctx);
     }
+    case AG_OP_KINDS:
+        break;
     }
     return CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -143,6 +146,7 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
         node->args = log->ops[i].args;
         node->first_param = params;
         params += node->sig->func->params;
+        g->of_kind[node->sig->func->kind]++;
         ret = add_node(g, log, node, i ? &g->node[i - 1].node : NULL);
     }
     return ret;

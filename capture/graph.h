@@ -37,8 +37,8 @@ struct ag_graph {
     struct ag_stream *stream;
     uint64_t bytes; /* estimate: host and device memory (table in docs/ARCHITECTURE.md) */
     uint64_t replays, patched_launches, build_ns;
-    uint32_t n, copies;   /* nodes; those that are copies */
-    struct ag_node *node; /* [n] */
+    uint32_t n, of_kind[AG_OP_KINDS]; /* nodes; those of each kind */
+    struct ag_node *node;             /* [n] */
     size_t args_used;
     unsigned char *args; /* [args_used] what the exec's nodes hold */
     uint64_t

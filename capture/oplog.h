@@ -97,7 +97,7 @@ struct ag_oplog {
     AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
     AG_ATOMIC(uint32_t)
     anchored; /* 1: no op since the last synchronisation; read without the lock */
-    uint64_t seen, held, copies; /* launches, held ones, copies since they were last counted */
+    uint64_t seen[AG_OP_KINDS], held; /* ops, held launches since they were last counted */
 };
 
 /* The whole of capture/: one per process (tests make their own). */

@@ -2,6 +2,7 @@
 #include "capture/replay.h"
 #include "capture/graph.h"
 #include "capture/record.h"
+#include "capture/transfer.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
 #include <string.h>
@@ -16,19 +17,12 @@ void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret)
         ag_capture_wish_off(log->cap, "a held launch met a sticky error");
 }
 
-static CUresult submit_copy(struct ag_oplog *log, const struct ag_op *op)
-{
-    struct ag_copy c;
-    memcpy(&c, log->args + op->args, sizeof c);
-    return ag_real(log->cap->drv, cuMemcpyDtoDAsync_v2)((CUdeviceptr)c.to, (CUdeviceptr)c.from,
-                                                        c.bytes, log->cur->handle);
-}
-
 static CUresult submit_op(struct ag_oplog *log, const struct ag_op *op)
 {
     const struct ag_driver *drv = log->cap->drv;
-    if (op->sig->func->kind == AG_OP_COPY)
-        return submit_copy(log, op);
+    const enum ag_op_kind kind = op->sig->func->kind;
+    if (kind != AG_OP_KERNEL)
+        return ag_make_transfer(drv, kind, log->args + op->args, log->cur->handle);
     const struct ag_sig_key *key = &op->sig->key;
     const struct ag_config *c = &key->config;
     void **params = ag_op_pointers(log, op->sig->func, log->args + op->args);
@@ -141,8 +135,8 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
     submitted(log);
     g->replays++;
     ag_budget_use(log->budget, g->entry);
-    ag_count(&counters->launches_replayed, g->n - g->copies);
-    ag_count(&counters->copies_replayed, g->copies);
+    for (unsigned kind = 0; kind < AG_OP_KINDS; kind++)
+        ag_count(ag_replayed_counter(counters, kind), g->of_kind[kind]);
     ag_count(&counters->graph_launches, 1);
     if (nodes) {
         g->patched_launches++;
@@ -290,10 +284,12 @@ static void close_segment(struct ag_oplog *log)
 {
     struct ag_counters *counters = log->cap->counters;
     ag_oplog_time(log, log->cur);
-    ag_count(&counters->launches_seen, log->seen);
+    for (unsigned kind = 0; kind < AG_OP_KINDS; kind++) {
+        ag_count(ag_seen_counter(counters, kind), log->seen[kind]);
+        log->seen[kind] = 0;
+    }
     ag_count(&counters->launches_held, log->held);
-    ag_count(&counters->copies_seen, log->copies);
-    log->seen = log->held = log->copies = 0;
+    log->held = 0;
     note_aside(log->cur);
     log->n = log->sent = 0;
     log->args_used = 0;

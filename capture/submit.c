@@ -4,30 +4,19 @@
 #include "capture/guard.h"
 #include "capture/liveness.h"
 #include "capture/replay.h"
+#include "capture/transfer.h"
 #include <stdlib.h>
 #include <string.h>
 
 #define ASIDE_BATCH 1024 /* launches that pass before policy is told */
-
-static CUresult send_copy(const struct ag_driver *drv, const struct ag_launch *l)
-{
-    const struct ag_copy *c = l->copy;
-    if (l->row == AG_ROW_cuMemcpyDtoDAsync_v2)
-        return ag_real(drv, cuMemcpyDtoDAsync_v2)(c->to, c->from, c->bytes, l->stream);
-    if (l->row == AG_ROW_cuMemcpyDtoDAsync_v2_ptsz)
-        return ag_real(drv, cuMemcpyDtoDAsync_v2_ptsz)(c->to, c->from, c->bytes, l->stream);
-    if (l->row == AG_ROW_cuMemcpyAsync)
-        return ag_real(drv, cuMemcpyAsync)(c->to, c->from, c->bytes, l->stream);
-    return ag_real(drv, cuMemcpyAsync_ptsz)(c->to, c->from, c->bytes, l->stream);
-}
 
 /* The launch as the program made it, through the entry point it used. */
 static CUresult send(struct ag_capture *cap, const struct ag_launch *l)
 {
     const struct ag_driver *drv = cap->drv;
     const struct ag_config *c = &l->config;
-    if (l->copy)
-        return send_copy(drv, l);
+    if (l->kind != AG_OP_KERNEL)
+        return ag_send_transfer(drv, l);
     if (l->row == AG_ROW_cuLaunchKernelEx)
         return ag_real(drv, cuLaunchKernelEx)(l->full, l->handle, l->params, l->extra);
     if (l->row == AG_ROW_cuLaunchKernelEx_ptsz)
@@ -41,18 +30,18 @@ static CUresult send(struct ag_capture *cap, const struct ag_launch *l)
 
 static void count_seen(struct ag_capture *cap, const struct ag_launch *l)
 {
-    ag_count(l->copy ? &cap->counters->copies_seen : &cap->counters->launches_seen, 1);
+    ag_count(ag_seen_counter(cap->counters, l->kind), 1);
 }
 
 /* Seen, and given to the driver as it is. */
 static void count_eager(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
 {
     count_seen(cap, l);
-    ag_count(&cap->counters->eager[why], !l->copy);
+    ag_count(&cap->counters->eager[why], l->kind == AG_OP_KERNEL);
 }
 
 /* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
-static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
+CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
 {
     ag_drain(cap, AG_DRAIN_ASYNC, l->stream, l->row);
     const CUresult pending = ag_take_pending(cap);
@@ -66,7 +55,7 @@ static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_
 static bool is_per_thread(enum ag_row row)
 {
     return row == AG_ROW_cuLaunchKernel_ptsz || row == AG_ROW_cuLaunchKernelEx_ptsz ||
-           row == AG_ROW_cuMemcpyDtoDAsync_v2_ptsz || row == AG_ROW_cuMemcpyAsync_ptsz;
+           ag_transfer_is_per_thread(row);
 }
 
 static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct ag_launch *l)
@@ -173,7 +162,9 @@ static bool copy_args(struct ag_oplog *log, struct ag_sig *sig, const struct ag_
     unsigned char *to = log->args + log->args_used;
     if (f->padded)
         memset(to, 0, f->bytes);
-    if (l->extra ? !copy_extra(to, f, l->extra) : !copy_params(to, f, l->params))
+    if (l->words)
+        memcpy(to, l->words, f->bytes);
+    else if (l->extra ? !copy_extra(to, f, l->extra) : !copy_params(to, f, l->params))
         return false;
     log->ops[log->n] = (struct ag_op){sig, (uint32_t)log->args_used};
     return true;
@@ -197,8 +188,9 @@ static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
         return NULL;
     if (expected && same(ag_sigs_at(&log->sigs, expected), l, attrs))
         return ag_sigs_at(&log->sigs, expected);
-    struct ag_func *f =
-        l->copy ? ag_funcs_copy(&log->funcs) : ag_funcs_get(&log->funcs, log->cap->drv, l->handle);
+    struct ag_func *f = l->kind == AG_OP_KERNEL
+                            ? ag_funcs_get(&log->funcs, log->cap->drv, l->handle)
+                            : ag_funcs_of_kind(&log->funcs, l->kind);
     if (!f)
         return NULL;
     *out_why = f->barrier ? AG_REFUSAL_COMMUNICATION : AG_REFUSAL_PARAM_INFO;
@@ -345,8 +337,7 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
     if (!copy_args(log, sig, l))
         return unrecorded(log, l, AG_REFUSAL_ARGUMENTS);
     log->args_used += (sig->func->bytes + 15u) & ~15u;
-    log->seen += !l->copy;
-    log->copies += l->copy != NULL;
+    log->seen[l->kind]++;
     return record(log, s, sig);
 }
 
@@ -414,7 +405,7 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
         ag_oplog_leave(log);
         return d.ret == CUDA_SUCCESS ? d.ret : ag_settle_status(log->cap, d.ret);
     }
-    ag_count(&log->cap->counters->eager[d.why], !l->copy);
+    ag_count(&log->cap->counters->eager[d.why], l->kind == AG_OP_KERNEL);
     if (d.cut && d.verdict.use == AG_USE_BUILD)
         return send_and_build(log, l, &d);
     if (d.cut)
@@ -443,10 +434,10 @@ static void count_passed(struct ag_stream *s)
 static CUresult pass_aside(struct ag_stream *s, const struct ag_launch *l)
 {
     struct ag_capture *cap = s->log->cap;
-    if (l->copy)
-        count_seen(cap, l);
-    else
+    if (l->kind == AG_OP_KERNEL)
         count_passed(s);
+    else
+        count_seen(cap, l);
     const CUresult ret = send(cap, l);
     return ret == CUDA_SUCCESS ? ret : ag_settle_status(cap, ret);
 }
@@ -478,36 +469,8 @@ CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l)
         return pass_aside(s, l);
     s = why == AG_REFUSAL_NONE ? find_stream(cap, l->stream, &why) : NULL;
     if (!s)
-        return pass(cap, l, why);
+        return ag_pass(cap, l, why);
     if (may_pass(cap, s))
         return pass_aside(s, l);
     return submit(s, l);
-}
-
-/* A launch saved is nothing to a copy of this size, and the limits of a node's pitch are not those of
- * a plain copy. */
-#define LARGEST_COPY ((size_t)1 << 30)
-
-CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to, CUdeviceptr from,
-                        size_t bytes, CUstream stream)
-{
-    struct ag_copy c = {.to = to, .from = from, .bytes = bytes};
-    void *params[] = {&c.to, &c.from, &c.bytes, &c.to_generation, &c.from_generation};
-    const struct ag_launch l = {
-        .row = row, .handle = AG_COPY_HANDLE, .stream = stream, .params = params, .copy = &c};
-    CUcontext ctx = NULL;
-    if (!ag_thread.busy && bytes <= LARGEST_COPY &&
-        ag_real(cap->drv, cuCtxGetCurrent)(&ctx) == CUDA_SUCCESS && ctx) {
-        c.to_generation = ag_memory_generation(&cap->memory, to, bytes, ctx);
-        c.from_generation = ag_memory_generation(&cap->memory, from, bytes, ctx);
-#ifdef AG_MUTANT_GENERATION_IGNORED /* equal bytes pass for an equal copy */
-        c.to_generation = c.to_generation != 0;
-        c.from_generation = c.from_generation != 0;
-#endif
-    }
-    if (!ag_thread.busy && !(c.to_generation && c.from_generation)) {
-        ag_count(&cap->counters->copies_unproven, 1);
-        return pass(cap, &l, AG_REFUSAL_NONE);
-    }
-    return ag_submit_launch(cap, &l);
 }

@@ -19,16 +19,16 @@ struct ag_launch {
     CUstream stream;
     void **params, **extra;
     const CUlaunchConfig *full; /* of cuLaunchKernelEx, else NULL */
-    const struct ag_copy *copy; /* of a copy, whose words `params` point to; else NULL */
+    enum ag_op_kind
+        kind; /* not a kernel: `handle` is that of the kind, and instead of `params` there is */
+    const void *words; /* the struct that the kind has for arguments; else NULL */
 };
 
 /* Holds the launch or makes it. Returns what the program is to see. */
 CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l);
 
-/* A copy of device memory, by cuMemcpyDtoDAsync or cuMemcpyAsync: held like a launch where both places are
- * known to lie in live allocations of the current context, else made. Units: bytes. */
-CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to, CUdeviceptr from,
-                        size_t bytes, CUstream stream);
+/* Drains, then makes the launch. Returns what the program is to see. */
+CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why);
 
 /* Device memory has come to the current context; is about to go. The latter drains. */
 void ag_memory_came(struct ag_capture *cap, CUdeviceptr base, size_t bytes);

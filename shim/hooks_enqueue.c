@@ -1,5 +1,6 @@
-/* shim/hooks_enqueue.c - launches and copies of device memory. Called by the exports; calls capture/submit.c. */
+/* shim/hooks_enqueue.c - launches, copies. Called by the exports; calls capture/{submit,transfer}.c. */
 #include "shim/hooks.h"
+#include "capture/transfer.h"
 
 #define LAUNCH(symbol)                                                                             \
     CUresult ag_hook_##symbol(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,    \

@@ -9,6 +9,7 @@
 
 #include "capture/liveness.h"
 #include "capture/submit.h"
+#include "capture/transfer.h"
 #include "shim/driver.h"
 
 struct ScriptedDriver {

@@ -1,0 +1,44 @@
+/* capture/transfer.h - copies and memsets of device memory: ops that are no launch.
+ * Called by  shim/hooks_enqueue.c (they arrive), capture/{submit,replay}.c (they are made)
+ * Calls      capture/{memory,submit}.c, the driver
+ * Threads    any, without locks; ag_send_transfer and ag_make_transfer as their callers need it
+ * Promise    one is held only where every byte it touches is known to lie in live memory of the current
+ *            context (C2), else the driver judges it, at once
+ * Start at   ag_submit_copy() */
+#ifndef AG_CAPTURE_TRANSFER_H
+#define AG_CAPTURE_TRANSFER_H
+
+#include "capture/submit.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A copy of device memory, by cuMemcpyDtoDAsync or cuMemcpyAsync. Units: bytes. Holds it or makes it. Returns
+ * what the program is to see. */
+CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to, CUdeviceptr from,
+                        size_t bytes, CUstream stream);
+
+/* As the program made it, through the entry point it used. */
+CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l);
+/* A held one. `words` are the op's arguments, not aligned. */
+CUresult ag_make_transfer(const struct ag_driver *drv, enum ag_op_kind kind, const void *words,
+                          CUstream stream);
+/* Does the entry point mean the per-thread default stream by NULL? */
+bool ag_transfer_is_per_thread(enum ag_row row);
+
+/* What is counted where. */
+static inline ag_counter *ag_seen_counter(struct ag_counters *c, enum ag_op_kind kind)
+{
+    return kind == AG_OP_COPY ? &c->copies_seen : &c->launches_seen;
+}
+static inline ag_counter *ag_replayed_counter(struct ag_counters *c, enum ag_op_kind kind)
+{
+    return kind == AG_OP_COPY ? &c->copies_replayed : &c->launches_replayed;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
