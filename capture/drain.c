@@ -215,6 +215,7 @@ static void forget_context(struct ag_oplog *log, const void *unused)
 {
     (void)unused;
     ag_oplog_forget(log);
+    ag_fill_doubt(&log->filler);
     atomic_fetch_add(&log->cap->epoch, 1);
     atomic_store(&log->used, false);
     atomic_store(&log->anchored, 1); /* nothing to tell policy about, and no context to enter */

@@ -128,9 +128,17 @@ char ag_op_handle[AG_OP_KINDS];
 /* The arguments of ops that are no launch, as a kernel's would be. */
 static const struct kind {
     const char *name;
-    uint32_t words; /* of eight bytes */
+    uint32_t params, bytes;
+    struct ag_param param[6];
 } kinds[AG_OP_KINDS] = {
-    [AG_OP_COPY] = {"cuMemcpyDtoDAsync", sizeof(struct ag_copy) / 8},
+    [AG_OP_COPY] = {"cuMemcpyDtoDAsync",
+                    5,
+                    sizeof(struct ag_copy),
+                    {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 8}}},
+    [AG_OP_FILL] = {"cuMemsetAsync",
+                    6,
+                    sizeof(struct ag_fill),
+                    {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 4}, {36, 4}}},
 };
 
 struct ag_func *ag_funcs_of_kind(struct ag_funcs *funcs, enum ag_op_kind kind)
@@ -142,15 +150,14 @@ struct ag_func *ag_funcs_of_kind(struct ag_funcs *funcs, enum ag_op_kind kind)
     f->kind = kind;
     f->usable = true;
     f->name = strdup(k->name);
-    f->param = calloc(k->words, sizeof *f->param);
+    f->params = k->params;
+    f->bytes = k->bytes;
+    f->param = malloc(sizeof k->param);
     if (!f->param) {
         free_func(f);
         return NULL;
     }
-    f->params = k->words;
-    f->bytes = k->words * 8;
-    for (uint32_t i = 0; i < k->words; i++)
-        f->param[i] = (struct ag_param){i * 8, 8};
+    memcpy(f->param, k->param, sizeof k->param);
     return adopt(funcs, f);
 }
 

@@ -35,13 +35,21 @@ struct ag_func_state {
     uint32_t known; /* bit a: attribute a was set to value[a] by the program */
 };
 
-/* What an op is. A copy is kept like a launch: of a function whose arguments are a struct ag_copy. */
-enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY, AG_OP_KINDS };
+/* What an op is. A copy or a memset (fill) is kept like a launch: of a function whose arguments are a
+ * struct ag_copy or ag_fill. */
+enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY, AG_OP_FILL, AG_OP_KINDS };
 
 /* Units: bytes. The generations are those of the allocations, not the driver's business. */
 struct ag_copy {
     uint64_t to, from, bytes;
     uint64_t to_generation, from_generation;
+};
+
+/* `height` rows, `pitch` bytes apart, of `columns` elements of `element` (1, 2 or 4) bytes: the lowest of
+ * `value`. One row: pitch 0, height 1. In the order of the parameters of the kernel ag_fill. */
+struct ag_fill {
+    uint64_t to, pitch, columns, height;
+    uint32_t value, element;
 };
 
 /* In place of the handle of a function, for ops that are no launch; no function has it. */

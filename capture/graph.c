@@ -92,6 +92,22 @@ static CUDA_MEMCPY3D copy_params(const unsigned char *args)
     };
 }
 
+/* A memset as a launch of the shim's own kernel. */
+static CUDA_KERNEL_NODE_PARAMS_v2 fill_params(struct ag_oplog *log, const struct ag_sig *sig,
+                                              unsigned char *args)
+{
+    return (CUDA_KERNEL_NODE_PARAMS_v2){
+        .func = log->filler.function,
+        .gridDimX = ag_fill_grid(args),
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = AG_FILL_BLOCK,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .kernelParams = ag_op_pointers(log, sig->func, args),
+    };
+}
+
 static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_node *node,
                          const CUgraphNode *after)
 {
@@ -109,6 +125,10 @@ static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_nod
         const CUDA_MEMCPY3D p = copy_params(args);
         return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, g->graph, after, edges, &p,
                                                   log->ctx);
+    }
+    case AG_OP_FILL: {
+        const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
+        return ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph, after, edges, &p);
     }
     case AG_OP_KINDS:
         break;
@@ -128,6 +148,10 @@ static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
     case AG_OP_COPY: {
         const CUDA_MEMCPY3D p = copy_params(args);
         return ag_real(drv, cuGraphExecMemcpyNodeSetParams)(g->exec, node->node, &p, log->ctx);
+    }
+    case AG_OP_FILL: {
+        const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
+        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(g->exec, node->node, &p);
     }
     case AG_OP_KINDS:
         break;

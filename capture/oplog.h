@@ -7,6 +7,7 @@
 
 #include "capture/atomic.h"
 #include "capture/attr.h"
+#include "capture/fill.h"
 #include "capture/func.h"
 #include "capture/lock.h"
 #include "capture/memory.h"
@@ -74,6 +75,7 @@ struct ag_oplog {
     struct ag_funcs funcs;
     struct ag_sigs sigs;
     struct ag_attr_table attrs;
+    struct ag_filler filler;
     AG_ATOMIC(CUkernel) made[AG_MADE_SLOTS]; /* kernels whose function exists, by hash; no lock */
     struct ag_budget *budget;
     struct ag_graph **by_entry; /* [entries], by budget entry */
@@ -114,8 +116,10 @@ struct ag_capture {
     struct ag_memory memory;
     AG_ATOMIC(uint32_t) capturing; /* program captures under way: nothing is held, nothing built */
     AG_ATOMIC(uint32_t) no_builds; /* a communication kernel was launched */
-    AG_ATOMIC(uint32_t) troubled;  /* logs with a pending error */
-    AG_ATOMIC(bool) off;           /* nothing is held any more, for good */
+    AG_ATOMIC(uint32_t)
+    fills_wanted;                 /* logs whose filler was wanted once: read before any look-up */
+    AG_ATOMIC(uint32_t) troubled; /* logs with a pending error */
+    AG_ATOMIC(bool) off;          /* nothing is held any more, for good */
     AG_ATOMIC(const char *) off_reason; /* set first: somebody found a reason under a lock */
     /* Given by the owner. `turned_off` is called without locks, once nothing is held and no error
      * is pending. */

@@ -33,7 +33,91 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
     return ag_submit_launch(cap, &l);
 }
 
-CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l)
+/* The gain is one launch, whatever the size; a kernel of 1,024 blocks writes this much in one go. */
+#define LARGEST_FILL ((uint64_t)4 << 20)
+
+static bool is_line(enum ag_row row)
+{
+    switch ((int)row) {
+#define FILL(bits, type)                                                                           \
+    case AG_ROW_cuMemsetD##bits##Async:                                                            \
+    case AG_ROW_cuMemsetD##bits##Async_ptsz:
+        AG_FILLS(FILL)
+#undef FILL
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The bytes from the first to the last that is written. 0: the driver may refuse it, or it is not worth it. */
+static uint64_t extent(enum ag_row row, const struct ag_fill *f)
+{
+    const bool aligned = f->to % f->element == 0 && f->pitch % f->element == 0;
+    if (!f->columns || !f->height || !aligned || !f->pitch != is_line(row) ||
+        f->columns > LARGEST_FILL || f->height > LARGEST_FILL)
+        return 0;
+    const uint64_t width = f->columns * f->element;
+    uint64_t all;
+    if (width * f->height > LARGEST_FILL || (f->pitch && f->pitch < width) ||
+        __builtin_mul_overflow(f->pitch, f->height - 1, &all) ||
+        __builtin_add_overflow(all, width, &all))
+        return 0;
+    return all;
+}
+
+/* Where every byte is known to be live (C2), and there is a kernel to stand for it. */
+static bool may_be_held(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f)
+{
+    const uint64_t all = extent(row, f);
+    CUcontext ctx = NULL;
+    bool wanted;
+    if (!all || ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx ||
+        !ag_memory_generation(&cap->memory, f->to, all, ctx))
+        return false;
+    struct ag_oplog *log = ag_oplog_of(cap, ctx);
+    const bool ready = log && ag_fill_is_ready(&log->filler, cap->drv, ctx, &wanted);
+    if (log && wanted)
+        atomic_fetch_add(&cap->fills_wanted, 1);
+#ifdef AG_MUTANT_FILL_LOADED_AT_ONCE /* which may wait for a kernel that waits for this thread */
+    ag_before_waiting(cap);
+#endif
+    return ready;
+}
+
+CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f,
+                        CUstream stream)
+{
+    const struct ag_launch l = {.row = row,
+                                .handle = AG_OP_HANDLE(AG_OP_FILL),
+                                .stream = stream,
+                                .kind = AG_OP_FILL,
+                                .words = f};
+    bool proven = !ag_thread.busy && may_be_held(cap, row, f);
+#ifdef AG_MUTANT_FILL_UNPROVEN /* any memset is taken to be valid */
+    proven = true;
+#endif
+    if (proven || ag_thread.busy)
+        return ag_submit_launch(cap, &l);
+    ag_count(&cap->counters->memsets_unproven, 1);
+    return ag_pass(cap, &l, AG_REFUSAL_NONE);
+}
+
+void ag_before_waiting(struct ag_capture *cap)
+{
+    CUcontext ctx = NULL;
+    if (!atomic_load_explicit(&cap->fills_wanted, memory_order_relaxed) || ag_thread.busy ||
+        atomic_load(&cap->off) || atomic_load(&cap->capturing) ||
+        ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+        return;
+    struct ag_oplog *log = ag_oplog_of(cap, ctx);
+    ag_thread.busy++;
+    if (log)
+        ag_fill_load(&log->filler, cap->drv, ctx);
+    ag_thread.busy--;
+}
+
+static CUresult send_copy(const struct ag_driver *drv, const struct ag_launch *l)
 {
     const struct ag_copy *c = l->words;
     switch ((int)l->row) {
@@ -49,17 +133,69 @@ CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static CUresult send_fill(const struct ag_driver *drv, enum ag_row row, const struct ag_fill *f,
+                          CUstream stream)
+{
+    switch ((int)row) {
+#define LINE(symbol, type)                                                                         \
+    case AG_ROW_##symbol:                                                                          \
+        return ag_real(drv, symbol)(f->to, (type)f->value, f->columns, stream);
+#define RECTANGLE(symbol, type)                                                                    \
+    case AG_ROW_##symbol:                                                                          \
+        return ag_real(drv, symbol)(f->to, f->pitch, (type)f->value, f->columns, f->height, stream);
+#define FILL(bits, type)                                                                           \
+    LINE(cuMemsetD##bits##Async, type)                                                             \
+    LINE(cuMemsetD##bits##Async_ptsz, type)                                                        \
+    RECTANGLE(cuMemsetD2D##bits##Async, type)                                                      \
+    RECTANGLE(cuMemsetD2D##bits##Async_ptsz, type)
+        AG_FILLS(FILL)
+#undef FILL
+#undef RECTANGLE
+#undef LINE
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l)
+{
+    return l->kind == AG_OP_COPY ? send_copy(drv, l) : send_fill(drv, l->row, l->words, l->stream);
+}
+
+static enum ag_row fill_row(const struct ag_fill *f)
+{
+#define FILL(bits, type)                                                                           \
+    if (f->element * 8 == bits)                                                                    \
+        return f->pitch ? AG_ROW_cuMemsetD2D##bits##Async : AG_ROW_cuMemsetD##bits##Async;
+    AG_FILLS(FILL)
+#undef FILL
+    return AG_ROW_cuMemsetD8Async;
+}
+
 CUresult ag_make_transfer(const struct ag_driver *drv, enum ag_op_kind kind, const void *words,
                           CUstream stream)
 {
     struct ag_copy c;
-    if (kind != AG_OP_COPY)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    struct ag_fill f;
+    if (kind == AG_OP_FILL) {
+        memcpy(&f, words, sizeof f);
+        return send_fill(drv, fill_row(&f), &f, stream);
+    }
     memcpy(&c, words, sizeof c);
     return ag_real(drv, cuMemcpyDtoDAsync_v2)(c.to, c.from, c.bytes, stream);
 }
 
 bool ag_transfer_is_per_thread(enum ag_row row)
 {
-    return row == AG_ROW_cuMemcpyDtoDAsync_v2_ptsz || row == AG_ROW_cuMemcpyAsync_ptsz;
+    switch ((int)row) {
+#define FILL(bits, type)                                                                           \
+    case AG_ROW_cuMemsetD##bits##Async_ptsz:                                                       \
+    case AG_ROW_cuMemsetD2D##bits##Async_ptsz:
+        AG_FILLS(FILL)
+#undef FILL
+    case AG_ROW_cuMemcpyDtoDAsync_v2_ptsz:
+    case AG_ROW_cuMemcpyAsync_ptsz:
+        return true;
+    default:
+        return false;
+    }
 }

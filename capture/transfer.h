@@ -19,6 +19,18 @@ extern "C" {
 CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to, CUdeviceptr from,
                         size_t bytes, CUstream stream);
 
+/* A memset. `f` is what the call asks for, unchecked. Same return. */
+CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f,
+                        CUstream stream);
+
+/* The program is about to wait for all work of the current context, in a synchronisation, a free, a module's coming or
+ * going: the one time to load what memsets need. What was held has been drained. */
+void ag_before_waiting(struct ag_capture *cap);
+
+/* Every asynchronous memset: AG_FILLS(X) is X(bits of an element, its type) for each size; of each there are
+ * cuMemsetDbitsAsync, cuMemsetD2DbitsAsync and their _ptsz. */
+#define AG_FILLS(X) X(8, unsigned char) X(16, unsigned short) X(32, unsigned)
+
 /* As the program made it, through the entry point it used. */
 CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l);
 /* A held one. `words` are the op's arguments, not aligned. */
@@ -30,11 +42,14 @@ bool ag_transfer_is_per_thread(enum ag_row row);
 /* What is counted where. */
 static inline ag_counter *ag_seen_counter(struct ag_counters *c, enum ag_op_kind kind)
 {
-    return kind == AG_OP_COPY ? &c->copies_seen : &c->launches_seen;
+    ag_counter *const of[AG_OP_KINDS] = {&c->launches_seen, &c->copies_seen, &c->memsets_seen};
+    return of[kind];
 }
 static inline ag_counter *ag_replayed_counter(struct ag_counters *c, enum ag_op_kind kind)
 {
-    return kind == AG_OP_COPY ? &c->copies_replayed : &c->launches_replayed;
+    ag_counter *const of[AG_OP_KINDS] = {&c->launches_replayed, &c->copies_replayed,
+                                         &c->memsets_replayed};
+    return of[kind];
 }
 
 #ifdef __cplusplus

@@ -6,6 +6,9 @@
 #pragma once
 #ifdef __CUDACC__
 
+/* Before a loop whose body is large and rarely run. */
+#define AG_NO_UNROLL _Pragma("unroll 1")
+
 /* The dynamic shared memory of the launch, and its size. */
 #define AG_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 

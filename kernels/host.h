@@ -58,6 +58,7 @@ int sim_host_run(const struct sim_host_launch *launch);
 #define __launch_bounds__(...)
 #define __shared__ static __thread
 #define __constant__ __thread
+#define AG_NO_UNROLL
 
 struct uint3 {
     unsigned x, y, z;
@@ -65,6 +66,13 @@ struct uint3 {
 struct dim3 {
     unsigned x, y, z;
 };
+struct alignas(16) uint4 {
+    unsigned x, y, z, w;
+};
+static inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
+{
+    return {x, y, z, w};
+}
 struct float2 {
     float x, y;
 };

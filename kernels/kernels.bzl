@@ -2,11 +2,20 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_library")
 
-def kernel_file(name):
+# What programs are built for: any GPU from sm_80 on.
+PROGRAMS = ["arch=compute_80,code=compute_80", "arch=compute_90,code=sm_90"]
+
+# What the shim brings itself must not wait for a compiler in the middle of a program.
+SHIM = ["arch=compute_%s,code=sm_%s" % (n, n) for n in ["75", "80", "86", "89", "90", "100", "103", "120"]] + [
+    "arch=compute_75,code=compute_75",
+]
+
+def kernel_file(name, gencode = PROGRAMS):
     """Makes NAME.fatbin, NAME_image (ag_image_NAME, ag_image_NAME_size) and NAME_host.
 
     Args:
       name: of the .cu file, without the extension.
+      gencode: what nvcc makes it for.
     """
     source = name + ".cu"
 
@@ -17,7 +26,7 @@ def kernel_file(name):
         outs = [name + ".fatbin"],
         cmd = "$(location @cuda//:nvcc) -fatbin --no-compress --fmad=false -I. " +
               "-include kernels/device.h " +
-              "-gencode arch=compute_80,code=compute_80 -gencode arch=compute_90,code=sm_90 " +
+              " ".join(["-gencode " + g for g in gencode]) + " " +
               "$(location %s) -o $@" % source,
         tools = ["@cuda//:nvcc"],
     )

@@ -1,9 +1,10 @@
 /* shim/hooks_drain.c - calls that drain and whose status is looked at: synchronisations, queries,
- * and the copies, memsets and events that programs make often enough for it to matter. One line a
+ * and the copies and events that programs make often enough for it to matter. One line a
  * row; the kinds: SYNC     the program waits for the device          QUERY  the program asks,
  * without waiting ENQUEUE  more work for a stream Called by the exports; calls capture/submit.c and
  * the driver. `about`: see ag_drain(). */
 #include "shim/hooks.h"
+#include "capture/transfer.h"
 
 #define SYNC(symbol, about, parameters, arguments)                                                 \
     CUresult ag_hook_##symbol parameters                                                           \
@@ -37,7 +38,13 @@
 #define BOTH_PTDS(kind, symbol, about, parameters, arguments)                                      \
     kind(symbol, about, parameters, arguments) kind(symbol##_ptds, about, parameters, arguments)
 
-SYNC(cuCtxSynchronize, AG_ABOUT_ALL, (void), ())
+CUresult ag_hook_cuCtxSynchronize(void)
+{
+    ag_drain(AG_CAP, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
+    ag_before_waiting(AG_CAP);
+    return ag_deliver(AG_CAP, AG_DRIVER(cuCtxSynchronize)());
+}
+
 SYNC(cuEventSynchronize, AG_ABOUT_NO_STREAM, (CUevent e), (e))
 BOTH(SYNC, cuStreamSynchronize, s, (CUstream s), (s))
 BOTH_PTDS(SYNC, cuMemcpy, AG_ABOUT_ALL, (CUdeviceptr to, CUdeviceptr from, size_t n), (to, from, n))
@@ -58,10 +65,4 @@ BOTH(ENQUEUE, cuMemcpyHtoDAsync_v2, s, (CUdeviceptr to, const void *from, size_t
      (to, from, n, s))
 BOTH(ENQUEUE, cuMemcpyDtoHAsync_v2, s, (void *to, CUdeviceptr from, size_t n, CUstream s),
      (to, from, n, s))
-BOTH(ENQUEUE, cuMemsetD8Async, s, (CUdeviceptr to, unsigned char value, size_t n, CUstream s),
-     (to, value, n, s))
-BOTH(ENQUEUE, cuMemsetD16Async, s, (CUdeviceptr to, unsigned short value, size_t n, CUstream s),
-     (to, value, n, s))
-BOTH(ENQUEUE, cuMemsetD32Async, s, (CUdeviceptr to, unsigned value, size_t n, CUstream s),
-     (to, value, n, s))
 BOTH(ENQUEUE, cuLaunchHostFunc, s, (CUstream s, CUhostFn fn, void *data), (s, fn, data))

@@ -1,4 +1,4 @@
-/* shim/hooks_enqueue.c - launches, copies. Called by the exports; calls capture/{submit,transfer}.c. */
+/* shim/hooks_enqueue.c - launches, copies, memsets. Called by the exports; calls capture/{submit,transfer}.c. */
 #include "shim/hooks.h"
 #include "capture/transfer.h"
 
@@ -52,3 +52,23 @@ COPY(cuMemcpyDtoDAsync_v2)
 COPY(cuMemcpyDtoDAsync_v2_ptsz)
 COPY(cuMemcpyAsync)
 COPY(cuMemcpyAsync_ptsz)
+
+#define LINE(symbol, type)                                                                         \
+    CUresult ag_hook_##symbol(CUdeviceptr to, type value, size_t n, CUstream stream)               \
+    {                                                                                              \
+        const struct ag_fill f = {to, 0, n, 1, value, sizeof value};                               \
+        return ag_submit_fill(AG_CAP, AG_ROW_##symbol, &f, stream);                                \
+    }
+#define RECTANGLE(symbol, type)                                                                    \
+    CUresult ag_hook_##symbol(CUdeviceptr to, size_t pitch, type value, size_t columns,            \
+                              size_t height, CUstream stream)                                      \
+    {                                                                                              \
+        const struct ag_fill f = {to, pitch, columns, height, value, sizeof value};                \
+        return ag_submit_fill(AG_CAP, AG_ROW_##symbol, &f, stream);                                \
+    }
+#define FILL(bits, type)                                                                           \
+    LINE(cuMemsetD##bits##Async, type)                                                             \
+    LINE(cuMemsetD##bits##Async_ptsz, type)                                                        \
+    RECTANGLE(cuMemsetD2D##bits##Async, type)                                                      \
+    RECTANGLE(cuMemsetD2D##bits##Async_ptsz, type)
+AG_FILLS(FILL)

@@ -1,6 +1,7 @@
 /* shim/hooks_state.c - state that a launch reads, objects that come and go, the program's captures,
  * look-ups. Called by the exports; calls capture/submit.c and the driver. */
 #include "shim/hooks.h"
+#include "capture/transfer.h"
 #include "shim/resolve.h"
 
 /* TRACK by value: drains only when the value changes. */
@@ -110,6 +111,21 @@ CUresult ag_hook_cuKernelGetFunction(CUfunction *f, CUkernel kernel)
     return ag_settle_status(AG_CAP, ret);
 }
 
+/* CREATE: waits for the context, as loading code can. */
+#define LOAD(symbol, parameters, arguments)                                                        \
+    CUresult ag_hook_##symbol parameters                                                           \
+    {                                                                                              \
+        ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_##symbol);                           \
+        ag_before_waiting(AG_CAP);                                                                 \
+        return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
+    }
+LOAD(cuModuleLoad, (CUmodule * m, const char *file), (m, file))
+LOAD(cuModuleLoadData, (CUmodule * m, const void *image), (m, image))
+LOAD(cuModuleLoadDataEx,
+     (CUmodule * m, const void *image, unsigned n, CUjit_option *options, void **values),
+     (m, image, n, options, values))
+LOAD(cuModuleLoadFatBinary, (CUmodule * m, const void *image), (m, image))
+
 RETIRE(cuModuleUnload, (CUmodule m), (m), ag_retire_module(AG_CAP, m, AG_ROW_cuModuleUnload))
 RETIRE(cuLibraryUnload, (CUlibrary l), (l), ag_retire_module(AG_CAP, NULL, AG_ROW_cuLibraryUnload))
 RETIRE(cuStreamDestroy, (CUstream s), (s), ag_retire_stream(AG_CAP, s, AG_ROW_cuStreamDestroy))
@@ -147,7 +163,8 @@ CUresult ag_hook_cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width,
     return ag_settle_status(AG_CAP, ret);
 }
 
-RETIRE(cuMemFree_v2, (CUdeviceptr p), (p), ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFree_v2))
+RETIRE(cuMemFree_v2, (CUdeviceptr p), (p),
+       (ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFree_v2), ag_before_waiting(AG_CAP)))
 RETIRE(cuMemFreeAsync, (CUdeviceptr p, CUstream s), (p, s),
        ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFreeAsync))
 RETIRE(cuMemFreeAsync_ptsz, (CUdeviceptr p, CUstream s), (p, s),

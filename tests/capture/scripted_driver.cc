@@ -60,6 +60,15 @@ std::string Line(const Node &n)
 {
     if (!n.f)
         return n.bytes;
+    if (functions[n.f].name == "ag_fill") {
+        ag_fill f;
+        EXPECT_EQ(sizeof f, n.bytes.size());
+        memcpy(&f, n.bytes.data(), sizeof f);
+        EXPECT_EQ(
+            std::min<uint64_t>(((f.columns * f.element + 30) / 16 * f.height + 255) / 256, 1024),
+            n.grid);
+        return ScriptedDriver::FillText(f);
+    }
     std::string text = functions[n.f].name + " <<<" + std::to_string(n.grid) + "," +
                        std::to_string(n.block) + ">>>";
     if (n.cluster)
@@ -216,6 +225,49 @@ CUresult CopyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s)
         self->executed.push_back({Line({nullptr, 0, 0, CopyText(to, from, n)}), "eager", s});
     return ret;
 }
+CUresult LoadFunction(CUfunction)
+{
+    return Enter("cuFuncLoad");
+}
+// A memset of any kind; one row: pitch 0, height 1.
+template <typename T> CUresult FillLine(CUdeviceptr to, T value, size_t n, CUstream s)
+{
+    const CUresult ret = Enter("memset");
+    const ag_fill f = {to, 0, n, 1, value, sizeof(T)};
+    if (ret == CUDA_SUCCESS)
+        self->executed.push_back({ScriptedDriver::FillText(f), "eager", s});
+    return ret;
+}
+template <typename T>
+CUresult FillRows(CUdeviceptr to, size_t pitch, T value, size_t n, size_t height, CUstream s)
+{
+    const CUresult ret = Enter("memset");
+    const ag_fill f = {to, pitch, n, height, value, sizeof(T)};
+    if (ret == CUDA_SUCCESS)
+        self->executed.push_back({ScriptedDriver::FillText(f), "eager", s});
+    return ret;
+}
+CUresult ContextId(CUcontext, unsigned long long *id)
+{
+    *id = self->context_id;
+    return CUDA_SUCCESS;
+}
+CUresult LoadModule(CUmodule *m, const void *)
+{
+    EXPECT_EQ(CU_STREAM_CAPTURE_MODE_RELAXED, thread_mode);
+    EXPECT_TRUE(self->waits) << "the program does not wait";
+    EXPECT_EQ(0u, self->cap.logs[0].load()->lock.state)
+        << "others may have to go on, for this to end";
+    *m = reinterpret_cast<CUmodule>(0x3000);
+    return Enter("cuModuleLoadData");
+}
+CUresult FunctionOf(CUfunction *f, CUmodule, const char *name)
+{
+    const CUresult ret = Enter("cuModuleGetFunction");
+    if (ret == CUDA_SUCCESS)
+        *f = self->Function(name, {8, 8, 8, 8, 4, 4});
+    return ret;
+}
 CUresult Instantiate(CUgraphExec *x, CUgraph g, unsigned long long)
 {
     const CUresult ret = Enter("cuGraphInstantiateWithFlags");
@@ -288,6 +340,15 @@ void FillSlots()
     SLOT(cuGraphAddMemcpyNode, AddMemcpyNode);
     SLOT(cuGraphExecMemcpyNodeSetParams, SetMemcpyParams);
     SLOT(cuMemcpyDtoDAsync_v2, CopyAsync);
+#define FILL(bits, type)                                                                           \
+    SLOT(cuMemsetD##bits##Async, (FillLine<type>));                                                \
+    SLOT(cuMemsetD2D##bits##Async, (FillRows<type>));
+    AG_FILLS(FILL)
+#undef FILL
+    SLOT(cuCtxGetId, ContextId);
+    SLOT(cuModuleLoadData, LoadModule);
+    SLOT(cuModuleGetFunction, FunctionOf);
+    SLOT(cuFuncLoad, LoadFunction);
     SLOT(cuGraphInstantiateWithFlags, Instantiate);
     SLOT(cuGraphUpload, Upload);
     SLOT(cuGraphExecKernelNodeSetParams_v2, SetParams);
@@ -405,9 +466,27 @@ CUresult ScriptedDriver::Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstre
     return ag_submit_copy(&cap, AG_ROW_cuMemcpyDtoDAsync_v2, to, from, n, stream);
 }
 
+CUresult ScriptedDriver::Fill(enum ag_row row, const ag_fill &f, CUstream stream)
+{
+    return ag_submit_fill(&cap, row, &f, stream);
+}
+
+std::string ScriptedDriver::FillText(const ag_fill &f)
+{
+    char text[160];
+    snprintf(text, sizeof text, "fill %llx: %llu x %llu of %u bytes, %llu apart, with %x",
+             static_cast<unsigned long long>(f.to), static_cast<unsigned long long>(f.columns),
+             static_cast<unsigned long long>(f.height), f.element,
+             static_cast<unsigned long long>(f.pitch), f.value);
+    return text;
+}
+
 CUresult ScriptedDriver::Synchronize()
 {
     ag_drain(&cap, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
+    waits = true;
+    ag_before_waiting(&cap);
+    waits = false;
     const CUresult ret = ag_deliver(&cap, ag_real(&table, cuCtxSynchronize)());
     CheckInvariants();
     return ret;

@@ -37,7 +37,8 @@ struct ScriptedDriver {
     struct ag_counters counters;
     struct ag_liveness liveness;
     struct ag_driver table;
-    bool turned_off = false, may_build = true, thread_starts = true;
+    unsigned long long context_id = 7;
+    bool turned_off = false, may_build = true, thread_starts = true, waits = false;
 
     CUresult Launch(CUfunction f, void **params, unsigned grid = 1, CUstream stream = nullptr);
     // Launches f with one 8-byte argument.
@@ -48,6 +49,9 @@ struct ScriptedDriver {
                        unsigned n);
     // As the hook of cuMemcpyDtoDAsync does; the line is "copy TO from FROM, N bytes", hexadecimal.
     CUresult Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream stream = nullptr);
+    // As the hook of the row does; the line is that of FillText.
+    CUresult Fill(enum ag_row row, const ag_fill &f, CUstream stream = nullptr);
+    static std::string FillText(const ag_fill &f);
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does
     void CheckInvariants();
     int Count(const std::string &how) const;

@@ -42,9 +42,10 @@ bool is_kernel(const Executed &e)
     return e.grid != "-";
 }
 
+// The shim's own kernel.
 bool is_own(const Executed &e)
 {
-    return is_kernel(e) && e.name.compare(0, 3, "ag_") == 0;
+    return is_kernel(e) && e.name == "ag_fill" && e.args.size() == 80;
 }
 
 // What no X line stands for: records and waits are judged by the order they make, empty ones do nothing.
@@ -65,9 +66,37 @@ std::string describe_memset(const Executed &e)
            ",h=" + field(e.args, "h=");
 }
 
+// The bytes at `at` of a kernel's arguments, as the number that they are.
+uint64_t number_at(const std::string &hex, size_t at, size_t bytes)
+{
+    uint64_t n = 0;
+    for (size_t i = bytes; i > 0; i--)
+        n = n << 8 | strtoull(hex.substr(2 * (at + i - 1), 2).c_str(), nullptr, 16);
+    return n;
+}
+
+// The kernel that stands for a memset (kernels/fill.cu): to, pitch, columns, height, value, element.
+std::string describe_fill(const Executed &e)
+{
+    const uint64_t columns = number_at(e.args, 16, 8), height = number_at(e.args, 24, 8),
+                   value = number_at(e.args, 32, 4), element = number_at(e.args, 36, 4);
+    uint64_t h = 14695981039346656037u; // FNV-1a of what is written
+    for (uint64_t i = 0; i < columns * height; i++)
+        for (uint64_t b = 0; b < element; b++)
+            h = (h ^ (value >> 8 * b & 0xff)) * 1099511628211u;
+    char text[160];
+    snprintf(text, sizeof text, "memset - - - dst=%#llx,n=%llux%llu,pitch=%llu,h=%016llx",
+             (unsigned long long)number_at(e.args, 0, 8), (unsigned long long)(columns * element),
+             (unsigned long long)height,
+             (unsigned long long)(height > 1 ? number_at(e.args, 8, 8) : 0), (unsigned long long)h);
+    return text;
+}
+
 // In the words of an X line.
 std::string describe(const Executed &e)
 {
+    if (is_own(e))
+        return describe_fill(e);
     if (e.name.compare(0, 7, "memsetD") == 0)
         return describe_memset(e);
     std::string name = e.name;
@@ -95,26 +124,6 @@ bool is_what(const std::string &expected, const std::string &got)
     return a == expected.size() && b == got.size();
 }
 
-// A kernel of the shim's own in the place of a memset or a copy, for the same destination.
-bool is_in_place_of(const Accepted &a, const Executed &e)
-{
-    if (!is_own(e) ||
-        (a.what.compare(0, 7, "memset ") != 0 && a.what.compare(0, 7, "memcpy ") != 0))
-        return false;
-    const std::string dst = field(a.what.substr(a.what.rfind(' ') + 1), "dst=");
-    if (dst == "*" || e.args.size() < 16)
-        return dst == "*";
-    std::string address;
-    for (size_t i = 16; i > 0; i -= 2)
-        address += e.args.substr(i - 2, 2);
-    return strtoull(dst.c_str(), nullptr, 16) == strtoull(address.c_str(), nullptr, 16);
-}
-
-bool is_done_by(const Accepted &a, const Executed &e)
-{
-    return is_what(a.what, describe(e)) || is_in_place_of(a, e);
-}
-
 // The calls of one thread on one stream, in their order.
 struct Queue {
     std::vector<Accepted *> calls;
@@ -135,7 +144,7 @@ struct Match {
                 (!own_stream && contexts.count(key.first) && contexts[key.first] != e.ctx))
                 continue;
             for (size_t i = q.next; i < q.calls.size(); i++) {
-                if (is_done_by(*q.calls[i], e)) {
+                if (is_what(q.calls[i]->what, describe(e))) {
                     lost += i - q.next;
                     q.calls[i]->done = &e;
                     q.next = i + 1;

@@ -15,7 +15,7 @@
  *
  * What an operation may become: it runs in another place of a graph, or under the number of another stream in a graph
  * (branches); a copy from pageable memory may be one from a copy of it; a memset may have other elements that write the
- * same bytes; a memset or copy may be a kernel of the shim's own, named ag_*, whose first argument is the destination.
+ * same bytes; a memset may be the shim's own kernel ag_fill in a graph, with arguments that write the same bytes.
  * Each runs exactly once, with its bytes, after all that it had to follow. */
 #ifndef AG_TESTS_DIFFERENTIAL_JUDGE_H
 #define AG_TESTS_DIFFERENTIAL_JUDGE_H

@@ -178,12 +178,25 @@ TEST_F(JudgeOps, AllowsAMemsetWithOtherElementsThatWritesTheSameBytes)
 
 TEST_F(JudgeOps, AllowsAKernelOfTheShimsOwnInThePlaceOfAMemset)
 {
-    shim.log.executed[1] = executed(3, "7", "ag_fill", "2000000000000000ff", true);
+    // Two words of 01 02 03 04, whose hash is that of the eight bytes.
+    const std::string args = "20000000000000000000000000000000"
+                             "02000000000000000100000000000000"
+                             "0102030404000000";
+    const std::string before = "h=00bb", after = "h=dbec38ac7bb5dd15";
+    for (Trace *t : {&native, &shim})
+        t->expected.replace(t->expected.find(before), before.size(), after);
+    native.log.executed[1].args.replace(native.log.executed[1].args.find(before), before.size(),
+                                        after);
+    shim.log.executed[1] = executed(3, "7", "ag_fill", args, true);
     EXPECT_EQ("", why());
-    shim.log.executed[1] = executed(3, "7", "ag_fill", "2100000000000000ff", true);
-    EXPECT_NE("", why()) << "at another address";
-    shim.log.executed[1] = executed(3, "7", "fill", "2000000000000000ff", true);
+    shim.log.executed[1] = executed(3, "7", "fill", args, true);
     EXPECT_NE("", why()) << "a kernel of the program's";
+    for (size_t at : {0, 32, 48, 64, 72}) {
+        std::string other = args;
+        other[at + 1] ^= 4; // a digit, before and after
+        shim.log.executed[1] = executed(3, "7", "ag_fill", other, true);
+        EXPECT_NE("", why()) << "another argument at byte " << at / 2;
+    }
 }
 
 TEST_F(JudgeOps, AllowsABranchToRunUnderTheStreamThatItsGraphWasLaunchedIn)

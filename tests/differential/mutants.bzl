@@ -45,6 +45,8 @@ MUTANTS = [
     "ATTRIBUTE_IGNORED",
     "IGNORED_STATUS",
     "GENERATION_IGNORED",
+    "FILL_UNPROVEN",
+    "FILL_LOADED_AT_ONCE",
 ]
 
 # One promise broken each; tests/promises.py says which test has to notice.
