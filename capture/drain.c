@@ -136,6 +136,17 @@ CUresult ag_deliver(struct ag_capture *cap, CUresult ret)
     return pending == CUDA_SUCCESS ? ret : pending;
 }
 
+/* Launches of streams that policy has stepped aside from, not counted yet. */
+static void count_passed(struct ag_oplog *log)
+{
+    for (struct ag_stream *s = log->streams; s; s = s->hh.next) {
+        const uint32_t passed = atomic_exchange(&s->passed, 0);
+        ag_policy_passed(s->policy, passed);
+        ag_count(&log->cap->counters->launches_seen, passed);
+        ag_count(&log->cap->counters->eager[AG_REFUSAL_ASIDE], passed);
+    }
+}
+
 /* Drains under every log's lock, whatever it looks like from outside. Who enters a log afterwards
  * sees what was written before this (`off`, `capturing`), and holds nothing. */
 static void drain_surely(struct ag_capture *cap, enum ag_drain_kind kind)
@@ -145,6 +156,7 @@ static void drain_surely(struct ag_capture *cap, enum ag_drain_kind kind)
         ag_oplog_enter(log);
         if (log->n)
             finish(log, kind, AG_REFUSAL_SHORT);
+        count_passed(log);
         ag_oplog_leave(log);
     }
 }

@@ -64,4 +64,15 @@ TEST_F(Aside, ThePauseEndsForLaunchesBetweenThoseOfAnotherStreamToo)
     }
     EXPECT_GT(d.counters.launches_replayed.load(), 2000u);
 }
+
+// What passes is counted in batches; when holding ends nothing is left uncounted.
+TEST_F(Aside, EveryLaunchThatPassesIsCountedInTheEnd)
+{
+    for (int i = 0; i < 777; i++)
+        d.Launch8(f, i, 7, kAside);
+    EXPECT_NE(d.executed.size(), ag_count_read(&d.counters.launches_seen));
+    ag_capture_settle(&d.cap);
+    EXPECT_EQ(d.executed.size(), ag_count_read(&d.counters.launches_seen));
+    EXPECT_LE(777u, ag_count_read(&d.counters.eager[AG_REFUSAL_ASIDE]));
+}
 } // namespace
