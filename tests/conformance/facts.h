@@ -136,6 +136,9 @@
     X(cuMemcpyBatchAsync) \
     X(cuMemsetD16Async) \
     X(cuMemsetD2D8Async) \
+    X(cuMemsetD2D16Async) \
+    X(cuMemsetD2D32Async) \
+    X(cuFuncLoad) \
     X(cuMemPrefetchAsync) \
     X(cuStreamAttachMemAsync) \
     X(cuPointerSetAttribute) \

@@ -24,7 +24,7 @@ struct row {
 static struct {
     pthread_mutex_t lock; /* everything below */
     struct row rows[NAMES];
-    unsigned long eager, graph, unnamed;
+    unsigned long eager, graph, unnamed, fills;
     unsigned long long busy_ns; /* sum of the kernels' durations */
     size_t dropped;
     const char *path;
@@ -49,6 +49,10 @@ static struct row *row_of(const char *name)
 static void count(const CUpti_ActivityKernel10 *k)
 {
     int in_graph = k->graphNodeId != 0;
+    if (k->name && !strcmp(k->name, "ag_fill")) { /* stands for a memset of the program's */
+        self.fills++;
+        return;
+    }
     struct row *r = k->name ? row_of(k->name) : NULL;
     *(in_graph ? &self.graph : &self.eager) += 1;
     self.busy_ns += k->end > k->start ? k->end - k->start : 0;
@@ -128,9 +132,11 @@ static void write_report(void)
         unsigned long all = self.eager + self.graph;
         fprintf(f, "{\"schema\": \"autograph-audit/1\", \"kernels\": %lu, \"in_graphs\": %lu, ",
                 all, self.graph);
-        fprintf(f, "\"share\": %.6f, \"busy_ns\": %llu, \"dropped_records\": %zu, \"unnamed\": %lu",
+        fprintf(f,
+                "\"share\": %.6f, \"busy_ns\": %llu, \"dropped_records\": %zu, \"unnamed\": %lu, "
+                "\"fills\": %lu",
                 all ? (double)self.graph / (double)all : 0.0, self.busy_ns, self.dropped,
-                self.unnamed);
+                self.unnamed, self.fills);
         put_top(f, "most_eager", eager_of);
         put_top(f, "most_in_graphs", graph_of);
         fputs("}\n", f);
