@@ -1,6 +1,7 @@
 /* capture/oplog.c - see oplog.h. */
 #define HASH_NONFATAL_OOM 1
 #include "capture/oplog.h"
+#include "capture/event.h"
 #include "capture/graph.h"
 #include "capture/guard.h"
 #include "capture/record.h"
@@ -189,6 +190,7 @@ void ag_capture_release(struct ag_capture *cap)
     }
     atomic_store(&cap->contexts, 0);
     ag_memory_clear(&cap->memory);
+    ag_events_clear(&cap->events);
     ag_thread.stream = NULL;
 }
 

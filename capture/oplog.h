@@ -49,6 +49,7 @@ struct ag_stream {
     struct ag_graph **graph; /* [graphs], by the number policy was given; freed numbers are NULL */
     uint32_t graphs;
     AG_ATOMIC(bool) aside;      /* policy has stepped aside: read without the lock */
+    AG_ATOMIC(uint32_t) timed;  /* ops that are not held, after a timed record */
     AG_ATOMIC(uint32_t) passed; /* launches since then; lost increments only delay the return */
     UT_hash_handle hh;
 };
@@ -102,6 +103,14 @@ struct ag_oplog {
     uint64_t seen[AG_OP_KINDS], held; /* ops, held launches since they were last counted */
 };
 
+/* The program's events that take the time. */
+struct ag_events {
+    struct ag_lock lock; /* rank 3: `timed` */
+    struct ag_event *timed;
+    AG_ATOMIC(uint32_t) n;    /* of them; read without the lock */
+    AG_ATOMIC(uint32_t) read; /* timed records to come that count, since a time was read */
+};
+
 /* The whole of capture/: one per process (tests make their own). */
 struct ag_capture {
     const struct ag_driver *drv;
@@ -114,6 +123,7 @@ struct ag_capture {
     AG_ATOMIC(uint32_t)
     epoch; /* raised when a stream or context may have ended: thread caches are stale */
     struct ag_memory memory;
+    struct ag_events events;
     AG_ATOMIC(uint32_t) capturing; /* program captures under way: nothing is held, nothing built */
     AG_ATOMIC(uint32_t) no_builds; /* a communication kernel was launched */
     AG_ATOMIC(uint32_t)

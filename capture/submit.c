@@ -73,9 +73,8 @@ static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct a
     return ag_attrs_admissible(l->full) ? AG_REFUSAL_NONE : AG_REFUSAL_ATTRIBUTE;
 }
 
-/* The record of the launch's stream; the last one of the thread is remembered. NULL: *out_why. */
-static struct ag_stream *find_stream(struct ag_capture *cap, CUstream handle,
-                                     enum ag_refusal *out_why)
+/* The last one of the thread is remembered. */
+struct ag_stream *ag_find_stream(struct ag_capture *cap, CUstream handle, enum ag_refusal *out_why)
 {
     const uint32_t epoch = atomic_load_explicit(&cap->epoch, memory_order_acquire);
     struct ag_thread *t = &ag_thread;
@@ -326,6 +325,11 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
         log->seen_calls = calls;
         return unrecorded(log, l, AG_REFUSAL_AFTER_DRAIN);
     }
+    const uint32_t timed = atomic_load_explicit(&s->timed, memory_order_relaxed);
+    if (timed) {
+        atomic_store_explicit(&s->timed, timed - 1, memory_order_relaxed);
+        return unrecorded(log, l, AG_REFUSAL_TIMED);
+    }
     if (ag_policy_aside(s->policy)) /* here because of what was held for another stream */
         return unlooked(log, s, l);
     struct ag_sig *sig = signature(log, s, l, &why);
@@ -467,7 +471,7 @@ CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l)
     struct ag_stream *s = why == AG_REFUSAL_NONE ? last_stream(cap, l->stream) : NULL;
     if (s && may_pass(cap, s))
         return pass_aside(s, l);
-    s = why == AG_REFUSAL_NONE ? find_stream(cap, l->stream, &why) : NULL;
+    s = why == AG_REFUSAL_NONE ? ag_find_stream(cap, l->stream, &why) : NULL;
     if (!s)
         return ag_pass(cap, l, why);
     if (may_pass(cap, s))

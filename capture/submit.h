@@ -27,6 +27,9 @@ struct ag_launch {
 /* Holds the launch or makes it. Returns what the program is to see. */
 CUresult ag_submit_launch(struct ag_capture *cap, const struct ag_launch *l);
 
+/* The record of a stream of the current context, made at first sight. NULL: none, *out_why. */
+struct ag_stream *ag_find_stream(struct ag_capture *cap, CUstream handle, enum ag_refusal *out_why);
+
 /* Drains, then makes the launch. Returns what the program is to see. */
 CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why);
 

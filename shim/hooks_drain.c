@@ -4,6 +4,7 @@
  * without waiting ENQUEUE  more work for a stream Called by the exports; calls capture/submit.c and
  * the driver. `about`: see ag_drain(). */
 #include "shim/hooks.h"
+#include "capture/event.h"
 #include "capture/transfer.h"
 
 #define SYNC(symbol, about, parameters, arguments)                                                 \
@@ -58,8 +59,35 @@ BOTH_PTDS(SYNC, cuMemcpyDtoD_v2, AG_ABOUT_ALL, (CUdeviceptr to, CUdeviceptr from
 QUERY(cuEventQuery, AG_ABOUT_NO_STREAM, (CUevent e), (e))
 BOTH(QUERY, cuStreamQuery, s, (CUstream s), (s))
 
-BOTH(ENQUEUE, cuEventRecord, s, (CUevent e, CUstream s), (e, s))
-BOTH(ENQUEUE, cuEventRecordWithFlags, s, (CUevent e, CUstream s, unsigned flags), (e, s, flags))
+/* `in`: the stream that it is recorded in. */
+#define RECORD(symbol, in, parameters, arguments)                                                  \
+    CUresult ag_hook_##symbol parameters                                                           \
+    {                                                                                              \
+        ag_drain(AG_CAP, AG_DRAIN_ASYNC, s, AG_ROW_##symbol);                                      \
+        const CUresult pending = ag_take_pending(AG_CAP);                                          \
+        if (pending != CUDA_SUCCESS)                                                               \
+            return pending;                                                                        \
+        const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
+        if (ret == CUDA_SUCCESS)                                                                   \
+            ag_event_recorded(AG_CAP, e, in);                                                      \
+        return ag_settle_status(AG_CAP, ret);                                                      \
+    }
+#define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
+RECORD(cuEventRecord, s, (CUevent e, CUstream s), (e, s))
+RECORD(cuEventRecord_ptsz, PER_THREAD(s), (CUevent e, CUstream s), (e, s))
+RECORD(cuEventRecordWithFlags, s, (CUevent e, CUstream s, unsigned flags), (e, s, flags))
+RECORD(cuEventRecordWithFlags_ptsz, PER_THREAD(s), (CUevent e, CUstream s, unsigned flags),
+       (e, s, flags))
+
+#define ELAPSED(symbol)                                                                            \
+    CUresult ag_hook_##symbol(float *ms, CUevent from, CUevent to)                                 \
+    {                                                                                              \
+        ag_event_read(AG_CAP, AG_ROW_##symbol);                                                    \
+        return ag_settle_status(AG_CAP, AG_DRIVER(symbol)(ms, from, to));                          \
+    }
+ELAPSED(cuEventElapsedTime)
+ELAPSED(cuEventElapsedTime_v2)
+
 BOTH(ENQUEUE, cuStreamWaitEvent, s, (CUstream s, CUevent e, unsigned flags), (s, e, flags))
 BOTH(ENQUEUE, cuMemcpyHtoDAsync_v2, s, (CUdeviceptr to, const void *from, size_t n, CUstream s),
      (to, from, n, s))

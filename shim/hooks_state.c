@@ -1,6 +1,7 @@
 /* shim/hooks_state.c - state that a launch reads, objects that come and go, the program's captures,
  * look-ups. Called by the exports; calls capture/submit.c and the driver. */
 #include "shim/hooks.h"
+#include "capture/event.h"
 #include "capture/transfer.h"
 #include "shim/resolve.h"
 
@@ -143,6 +144,17 @@ RETIRE(cuDevicePrimaryCtxReset, (CUdevice d), (d),
 RETIRE(cuDevicePrimaryCtxReset_v2, (CUdevice d), (d),
        ag_retire_contexts(AG_CAP, AG_ROW_cuDevicePrimaryCtxReset_v2))
 RETIRE(cuGreenCtxDestroy, (CUgreenCtx c), (c), ag_retire_contexts(AG_CAP, AG_ROW_cuGreenCtxDestroy))
+
+CUresult ag_hook_cuEventCreate(CUevent *e, unsigned flags)
+{
+    const CUresult ret = AG_DRIVER(cuEventCreate)(e, flags);
+    if (ret == CUDA_SUCCESS)
+        ag_event_came(AG_CAP, *e, flags);
+    return ag_settle_status(AG_CAP, ret);
+}
+
+RETIRE(cuEventDestroy, (CUevent e), (e), ag_event_goes(AG_CAP, e, AG_ROW_cuEventDestroy))
+RETIRE(cuEventDestroy_v2, (CUevent e), (e), ag_event_goes(AG_CAP, e, AG_ROW_cuEventDestroy_v2))
 
 CUresult ag_hook_cuMemAlloc_v2(CUdeviceptr *p, size_t n)
 {

@@ -133,7 +133,7 @@ static void elapsed_codes(void)
         NEED(cuStreamSynchronize(s));
         scene_work(varying, s, x, 4, round);
         stop_at(&gate, s, round + 1);
-        scene_work(varying, s, x, launches_of(round) - 4, round);
+        scene_work(varying, s, x, SCENE_TIMED_OPS + launches_of(round), round);
         NEED(cuEventRecord(e[RUNNING], s));
         if (round % 8 == 0 || round == ODD_ROUND)
             show_codes(e, round);

@@ -232,6 +232,7 @@ static void standing_stream(void)
         float ms = -1;
         NEED(scene_launch(wait, s, 1, 1, 0, ARGS(&gate_device, &value)));
         NEED(cuEventRecord(a, s));
+        scene_work(varying, s, x, SCENE_TIMED_OPS, 0);
         for (unsigned body = 0; body < BODIES; body++)
             scene_work(varying, s, x, 8 + window, body);
         NEED(cuEventRecord(b, s));

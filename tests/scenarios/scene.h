@@ -13,7 +13,9 @@
 enum {
     ROUNDS = 64,    /* of each loop: the first ones are seen, the later ones may be replayed */
     ODD_ROUND = 56, /* the one whose body differs */
-    WORDS = 1024
+    WORDS = 1024,
+    SCENE_TIMED_OPS =
+        16 /* after a timed record these are left to run as they are (capture/event.h) */
 };
 
 struct scene_case {
