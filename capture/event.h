@@ -24,7 +24,8 @@ extern "C" {
 /* The event has been made; is about to be destroyed. The latter drains. */
 void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags);
 void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row);
-/* The event has been recorded in the stream of the current context. A per-thread default stream: CU_STREAM_PER_THREAD. */
+/* The event has been recorded in the stream, of the current context; CU_STREAM_PER_THREAD for a per-thread default
+ * stream. */
 void ag_event_recorded(struct ag_capture *cap, CUevent event, CUstream stream);
 /* An elapsed time is read. Drains. */
 void ag_event_read(struct ag_capture *cap, enum ag_row row);
