@@ -103,18 +103,32 @@ CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag
     return ag_pass(cap, &l, AG_REFUSAL_NONE);
 }
 
-void ag_before_waiting(struct ag_capture *cap)
+static void load_fill(struct ag_capture *cap, bool wanted)
 {
     CUcontext ctx = NULL;
-    if (!atomic_load_explicit(&cap->fills_wanted, memory_order_relaxed) || ag_thread.busy ||
-        atomic_load(&cap->off) || atomic_load(&cap->capturing) ||
-        ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+    if (ag_thread.busy || cap->options->mode != AG_MODE_ON || atomic_load(&cap->off) ||
+        atomic_load(&cap->capturing) || ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS ||
+        !ctx)
         return;
     struct ag_oplog *log = ag_oplog_of(cap, ctx);
+    if (!log)
+        return;
     ag_thread.busy++;
-    if (log)
-        ag_fill_load(&log->filler, cap->drv, ctx);
+    if (wanted)
+        ag_fill_is_ready(&log->filler, cap->drv, ctx, &wanted);
+    ag_fill_load(&log->filler, cap->drv, ctx);
     ag_thread.busy--;
+}
+
+void ag_before_waiting(struct ag_capture *cap)
+{
+    if (atomic_load_explicit(&cap->fills_wanted, memory_order_relaxed))
+        load_fill(cap, false);
+}
+
+void ag_before_loading(struct ag_capture *cap)
+{
+    load_fill(cap, true);
 }
 
 static CUresult send_copy(const struct ag_driver *drv, const struct ag_launch *l)

@@ -117,7 +117,7 @@ CUresult ag_hook_cuKernelGetFunction(CUfunction *f, CUkernel kernel)
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_##symbol);                           \
-        ag_before_waiting(AG_CAP);                                                                 \
+        ag_before_loading(AG_CAP);                                                                 \
         return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
     }
 LOAD(cuModuleLoad, (CUmodule * m, const char *file), (m, file))

@@ -102,6 +102,21 @@ TEST_F(Fills, AreNotPreparedForWhereThereAreNone)
     EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
 }
 
+// Not every program waits for its whole context again.
+TEST_F(Fills, AreHeldAfterAModuleWasLoaded)
+{
+    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0));
+    d.LoadModule();
+    EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
+    for (int i = 0; i < 4000; i++) {
+        d.Launch8(f, i % 20);
+        d.Fill(KINDS[0].row, KINDS[0].fill);
+    }
+    EXPECT_GT(Ran(d, "graph").size(), 1000u);
+    d.LoadModule();
+    EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
+}
+
 // C2: what the driver may refuse is the driver's to judge, at once.
 TEST_F(Fills, ThatTheDriverMayRefuseAreMadeAtOnce)
 {

@@ -316,6 +316,25 @@ def chain(s):
         against(s, say, "slow host", by_name, lines, ["eager"], 1.02)
 
 
+def mixed(s):
+    """Every second op a memset, a device copy, an event record; and every tenth."""
+    bench, shim = s.file("mixed_bench"), s.shim_env()
+    for op in ("memset", "copy", "record"):
+        for every, pairs in ((1, 32), (9, 12)):
+            what = f"{op} after every {'kernel' if every == 1 else f'{every} kernels'}"
+            base = [bench, "--op", op, "--every", str(every), "--pairs", str(pairs), "--length", "200"]
+            with s.item(f"{what}: at most 1.1 of the best written by hand") as say:
+                by_name, _, lines = s.compare(what, {
+                    "eager": (base, {}),
+                    "graph": (base + ["--mode", "graph"], {}),
+                    "split": (base + ["--mode", "split"], {}),
+                    "shim": (base, shim)})
+                say("eager %.1f" % by_name["eager"]["median"])
+                against(s, say, what, by_name, lines, ["graph", "split"], 1.1)
+            with s.item(f"{what}: below eager") as say:
+                against(s, say, what, by_name, lines, ["eager"], 1.0)
+
+
 def against(s, say, what, by_name, lines, rivals, limit):
     """The shim over the best rival, turn by turn: what runs in one turn runs on the same processors."""
     best = min(rivals, key=lambda r: by_name[r]["median"])
@@ -500,6 +519,7 @@ SECTIONS = {
     "conformance": conformance,
     "apps": apps,
     "chain": chain,
+    "mixed": mixed,
     "hotpath": hotpath,
     "torch": torch,
     "frameworks": frameworks,
