@@ -1,5 +1,6 @@
 /* tools/bench/mixed_bench.c - a chain of kernels with something else after each: a memset, a device copy, an event
- * record. How long does an iteration take: call by call, as one graph written by hand, as graphs with the calls between?
+ * record. How long does an iteration take: call by call, as one graph written by hand, as graphs with the calls
+ * between?
  * Calls      rig.h, tests/apps/mirror.h
  * Usage      mixed_bench --help
  * Promise    the kernels' array, what was set and what was copied are computed again on the host and compared, bit for
