@@ -561,11 +561,6 @@ void ag_policy_passed(struct ag_policy *p, uint32_t ops)
     p->guess = p->trie.nodes[AG_TRIE_ROOT].guess;
 }
 
-bool ag_policy_wants_time(const struct ag_policy *p)
-{
-    return p->timing;
-}
-
 enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns)
 {
     const enum ag_pace_news news = ag_pace_time(&p->pace, now_ns);
@@ -582,12 +577,7 @@ enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns)
     return news;
 }
 
-enum ag_pace_kind ag_policy_pace(const struct ag_policy *p)
+void ag_policy_idle(struct ag_policy *p, uint64_t ns)
 {
-    return p->pace.now;
-}
-
-uint32_t ag_policy_patience(const struct ag_policy *p)
-{
-    return p->pace.now == AG_PACE_PATIENT ? AG_PACE_PATIENCE : 1;
+    ag_pace_idle(&p->pace, ns);
 }

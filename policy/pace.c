@@ -21,6 +21,7 @@ void ag_pace_init(struct ag_pace *y, enum ag_pace_kind fixed)
 static void begin_block(struct ag_pace *y, uint64_t now_ns)
 {
     y->began_ns = now_ns;
+    y->idle_ns = 0;
     y->ops = y->replayed = 0;
     y->due = false;
 }
@@ -174,6 +175,20 @@ static bool counts(const struct ag_pace *y)
     return y->skipped >= AG_PACE_SKIPS || (y->skipped > 0 && at_pace);
 }
 
+void ag_pace_idle(struct ag_pace *y, uint64_t ns)
+{
+    if (y->phase == AG_PACE_TRIAL && y->began_ns)
+        y->idle_ns += ns;
+}
+
+/* What the block's ops took until now. Idle time that its own time does not contain is not believed:
+ * threads of the program may have told it twice. */
+static uint64_t took(const struct ag_pace *y, uint64_t now_ns)
+{
+    const uint64_t ns = now_ns - y->began_ns;
+    return ns > y->idle_ns ? ns - y->idle_ns : ns;
+}
+
 enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns)
 {
     if (!y->due)
@@ -185,7 +200,7 @@ enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns)
         begin_block(y, now_ns);
         return AG_PACE_NOTHING;
     }
-    const uint64_t cost = (now_ns - y->began_ns) * 16 / (y->ops ? y->ops : 1);
+    const uint64_t cost = took(y, now_ns) * 16 / (y->ops ? y->ops : 1);
     y->cost[y->now][y->samples[y->now]++] = cost > UINT32_MAX ? UINT32_MAX : (uint32_t)cost;
     begin_block(y, now_ns);
     if (y->samples[y->now] % AG_PACE_SAMPLES)
