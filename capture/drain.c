@@ -2,6 +2,7 @@
  * See submit.h.
  * Start at   ag_drain() */
 #include "capture/guard.h"
+#include "capture/idle.h"
 #include "capture/replay.h"
 #include "capture/submit.h"
 #include <string.h>
@@ -56,6 +57,8 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, e
 #endif
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (kind == AG_DRAIN_SYNC)
+            ag_idle_end(log);
         if (!concerned(log, kind) || !ag_oplog_enter_for(log, about_here(log, kind, about)))
             continue;
         if (log->sent < log->n && cap->counters->drains)
@@ -128,10 +131,11 @@ CUresult ag_settle_status(struct ag_capture *cap, CUresult ret)
     return ret;
 }
 
-CUresult ag_deliver(struct ag_capture *cap, CUresult ret)
+CUresult ag_deliver(struct ag_capture *cap, enum ag_row row, const void *what, CUresult ret)
 {
     if (ret != CUDA_SUCCESS && ret != CUDA_ERROR_NOT_READY)
         return ag_settle_status(cap, ret);
+    ag_idle_seen(cap, row, what, ret);
     const CUresult pending = ag_take_pending(cap);
     return pending == CUDA_SUCCESS ? ret : pending;
 }

@@ -94,6 +94,13 @@ struct ag_oplog {
      * were, the one under way included; which of them somebody gave up waiting for. */
     AG_ATOMIC(CUstream) submitting;
     AG_ATOMIC(uint32_t) submission, given_up;
+    /* The stream in a trial, NULL: none; since when the program has seen it idle, 0: it is not; how
+     * long it was, not yet told; the event that stands for all its work. See idle.h. */
+    struct {
+        AG_ATOMIC(CUstream) of;
+        AG_ATOMIC(uint64_t) since, ns;
+        AG_ATOMIC(CUevent) mark;
+    } idle;
     AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
     AG_ATOMIC(uint32_t)
     anchored; /* 1: no op since the last synchronisation; read without the lock */

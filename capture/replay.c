@@ -1,6 +1,7 @@
 /* capture/replay.c - see replay.h. */
 #include "capture/replay.h"
 #include "capture/graph.h"
+#include "capture/idle.h"
 #include "capture/record.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
@@ -268,8 +269,10 @@ static void build(struct ag_oplog *log, uint32_t segment)
 static void note_aside(struct ag_stream *s)
 {
     const bool aside = ag_policy_aside(s->policy);
-    if (aside && !atomic_load_explicit(&s->aside, memory_order_relaxed))
+    if (aside && !atomic_load_explicit(&s->aside, memory_order_relaxed)) {
         ag_count(&s->log->cap->counters->asides, 1);
+        ag_idle_watch(s->log, s);
+    }
     atomic_store_explicit(&s->aside, aside, memory_order_relaxed);
 }
 
@@ -283,6 +286,7 @@ void ag_oplog_time(struct ag_oplog *log, struct ag_stream *s)
     ag_count(&counters->pace_trials, chosen);
     ag_count(&counters->pace_eager, chosen && pace == AG_PACE_EAGER);
     ag_count(&counters->pace_patient, chosen && pace == AG_PACE_PATIENT);
+    ag_idle_watch(log, s);
     note_aside(s);
 }
 

@@ -1,25 +1,28 @@
 /* shim/hooks_drain.c - calls that drain and whose status is looked at: synchronisations, queries,
  * and the copies, memsets and events that programs make often enough for it to matter. One line a
- * row; the kinds: SYNC     the program waits for the device          QUERY  the program asks,
- * without waiting ENQUEUE  more work for a stream Called by the exports; calls capture/submit.c and
- * the driver. `about`: see ag_drain(). */
+ * row; the kinds:
+ *   SYNC     the program waits for the device     QUERY   it asks, without waiting
+ *   ENQUEUE  more work for a stream               RECORD  an event in a stream
+ * Called by the exports; calls capture/{submit,idle}.h and the driver. `about`: see ag_drain();
+ * `what`: see ag_deliver(). */
+#include "capture/idle.h"
 #include "shim/hooks.h"
 
-#define SYNC(symbol, about, parameters, arguments)                                                 \
+#define SYNC(symbol, about, what, parameters, arguments)                                           \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_SYNC, about, AG_ROW_##symbol);                                   \
-        return ag_deliver(AG_CAP, AG_DRIVER(symbol) arguments);                                    \
+        return ag_deliver(AG_CAP, AG_ROW_##symbol, what, AG_DRIVER(symbol) arguments);             \
     }
 
-#define QUERY(symbol, about, parameters, arguments)                                                \
+#define QUERY(symbol, about, what, parameters, arguments)                                          \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_ASYNC, about, AG_ROW_##symbol);                                  \
         const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
         if (ret == CUDA_SUCCESS)                                                                   \
             ag_note_idle(AG_CAP, about);                                                           \
-        return ag_deliver(AG_CAP, ret);                                                            \
+        return ag_deliver(AG_CAP, AG_ROW_##symbol, what, ret);                                     \
     }
 
 #define ENQUEUE(symbol, about, parameters, arguments)                                              \
@@ -32,27 +35,39 @@
         return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
     }
 
-#define BOTH(kind, symbol, about, parameters, arguments)                                           \
-    kind(symbol, about, parameters, arguments) kind(symbol##_ptsz, about, parameters, arguments)
-#define BOTH_PTDS(kind, symbol, about, parameters, arguments)                                      \
-    kind(symbol, about, parameters, arguments) kind(symbol##_ptds, about, parameters, arguments)
+#define RECORD(symbol, parameters, arguments)                                                      \
+    CUresult ag_hook_##symbol parameters                                                           \
+    {                                                                                              \
+        ag_drain(AG_CAP, AG_DRAIN_ASYNC, s, AG_ROW_##symbol);                                      \
+        const CUresult pending = ag_take_pending(AG_CAP);                                          \
+        if (pending != CUDA_SUCCESS)                                                               \
+            return pending;                                                                        \
+        const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
+        if (ret == CUDA_SUCCESS)                                                                   \
+            ag_idle_mark(AG_CAP, AG_ROW_##symbol, e, s);                                           \
+        return ag_settle_status(AG_CAP, ret);                                                      \
+    }
 
-SYNC(cuCtxSynchronize, AG_ABOUT_ALL, (void), ())
-SYNC(cuEventSynchronize, AG_ABOUT_NO_STREAM, (CUevent e), (e))
-BOTH(SYNC, cuStreamSynchronize, s, (CUstream s), (s))
-BOTH_PTDS(SYNC, cuMemcpy, AG_ABOUT_ALL, (CUdeviceptr to, CUdeviceptr from, size_t n), (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyHtoD_v2, AG_ABOUT_ALL, (CUdeviceptr to, const void *from, size_t n),
+#define BOTH(kind, symbol, ...) kind(symbol, __VA_ARGS__) kind(symbol##_ptsz, __VA_ARGS__)
+#define BOTH_PTDS(kind, symbol, ...) kind(symbol, __VA_ARGS__) kind(symbol##_ptds, __VA_ARGS__)
+
+SYNC(cuCtxSynchronize, AG_ABOUT_ALL, NULL, (void), ())
+SYNC(cuEventSynchronize, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
+BOTH(SYNC, cuStreamSynchronize, s, s, (CUstream s), (s))
+BOTH_PTDS(SYNC, cuMemcpy, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdeviceptr from, size_t n),
           (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyDtoH_v2, AG_ABOUT_ALL, (void *to, CUdeviceptr from, size_t n),
+BOTH_PTDS(SYNC, cuMemcpyHtoD_v2, AG_ABOUT_ALL, NULL, (CUdeviceptr to, const void *from, size_t n),
           (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyDtoD_v2, AG_ABOUT_ALL, (CUdeviceptr to, CUdeviceptr from, size_t n),
+BOTH_PTDS(SYNC, cuMemcpyDtoH_v2, AG_ABOUT_ALL, NULL, (void *to, CUdeviceptr from, size_t n),
+          (to, from, n))
+BOTH_PTDS(SYNC, cuMemcpyDtoD_v2, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdeviceptr from, size_t n),
           (to, from, n))
 
-QUERY(cuEventQuery, AG_ABOUT_NO_STREAM, (CUevent e), (e))
-BOTH(QUERY, cuStreamQuery, s, (CUstream s), (s))
+QUERY(cuEventQuery, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
+BOTH(QUERY, cuStreamQuery, s, s, (CUstream s), (s))
 
-BOTH(ENQUEUE, cuEventRecord, s, (CUevent e, CUstream s), (e, s))
-BOTH(ENQUEUE, cuEventRecordWithFlags, s, (CUevent e, CUstream s, unsigned flags), (e, s, flags))
+BOTH(RECORD, cuEventRecord, (CUevent e, CUstream s), (e, s))
+BOTH(RECORD, cuEventRecordWithFlags, (CUevent e, CUstream s, unsigned flags), (e, s, flags))
 BOTH(ENQUEUE, cuStreamWaitEvent, s, (CUstream s, CUevent e, unsigned flags), (s, e, flags))
 BOTH(ENQUEUE, cuMemcpyHtoDAsync_v2, s, (CUdeviceptr to, const void *from, size_t n, CUstream s),
      (to, from, n, s))

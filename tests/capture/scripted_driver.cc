@@ -408,7 +408,8 @@ CUresult ScriptedDriver::Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstre
 CUresult ScriptedDriver::Synchronize()
 {
     ag_drain(&cap, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
-    const CUresult ret = ag_deliver(&cap, ag_real(&table, cuCtxSynchronize)());
+    const CUresult ret =
+        ag_deliver(&cap, AG_ROW_cuCtxSynchronize, nullptr, ag_real(&table, cuCtxSynchronize)());
     CheckInvariants();
     return ret;
 }
