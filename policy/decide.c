@@ -552,6 +552,7 @@ void ag_policy_passed(struct ag_policy *p, uint32_t ops)
 {
     if (!ag_pay_pass(&p->pay, ops))
         return;
+    ag_pace_resume(&p->pace);
     p->window = p->prev = p->bytes = p->prev_bytes =
         0; /* what stood before the pause does not join what comes after it */
     p->run = p->ended = 0;

@@ -23,7 +23,7 @@ static void begin_block(struct ag_pace *y, uint64_t now_ns)
     y->began_ns = now_ns;
     y->idle_ns = 0;
     y->ops = y->replayed = 0;
-    y->due = false;
+    y->due = y->spoilt = false;
 }
 
 static void ask(struct ag_pace *y)
@@ -51,6 +51,8 @@ void ag_pace_doubt(struct ag_pace *y)
 /* A place that a block may end at, by how long it is. */
 static bool ends_block(struct ag_pace *y, enum ag_pace_place place)
 {
+    if (y->spoilt && place != AG_PACE_ANYWHERE)
+        return true;
     if (place == AG_PACE_AT_SYNC)
         return y->ops >= AG_PACE_BLOCK;
     if (place == AG_PACE_AT_ANCHOR)
@@ -175,6 +177,11 @@ static bool counts(const struct ag_pace *y)
     return y->skipped >= AG_PACE_SKIPS || (y->skipped > 0 && at_pace);
 }
 
+void ag_pace_resume(struct ag_pace *y)
+{
+    y->spoilt = y->phase == AG_PACE_TRIAL;
+}
+
 void ag_pace_idle(struct ag_pace *y, uint64_t ns)
 {
     if (y->phase == AG_PACE_TRIAL && y->began_ns)
@@ -195,8 +202,8 @@ enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns)
         return AG_PACE_NOTHING;
     if (!y->began_ns)
         return begin_trial(y, now_ns);
-    if (!counts(y)) {
-        y->skipped++;
+    if (y->spoilt || !counts(y)) {
+        y->skipped += !y->spoilt;
         begin_block(y, now_ns);
         return AG_PACE_NOTHING;
     }
@@ -222,7 +229,7 @@ uint64_t ag_pace_skip_rest(struct ag_pace *y)
 
 bool ag_pace_check(const struct ag_pace *y, const char **why)
 {
-    bool bad = y->phase != AG_PACE_TRIAL && (y->due || y->began_ns);
+    bool bad = y->phase != AG_PACE_TRIAL && (y->due || y->spoilt || y->began_ns);
     for (int k = 0; k < AG_PACE_KINDS; k++)
         bad |= y->samples[k] > AG_PACE_ROUNDS * AG_PACE_SAMPLES;
     bad |= y->now == AG_PACE_PATIENT && !y->slow && y->measured;

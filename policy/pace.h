@@ -62,14 +62,15 @@ struct ag_pace {
     uint8_t samples[AG_PACE_KINDS];
     bool out[AG_PACE_KINDS]; /* of this trial */
     bool due;                /* a block is complete: the time is wanted */
+    bool spoilt;             /* the block under way says nothing */
     uint32_t ops, replayed;  /* of the block under way; before the first trial: of the stream */
     uint32_t since_sync, interval; /* ops since the last synchronisation, and before it */
     uint64_t began_ns;        /* the block under way, 0: the trial begins when the time is told */
     uint64_t idle_ns;         /* of it */
     uint64_t rest, rest_next; /* ops until the next trial */
     uint32_t cost[AG_PACE_KINDS][AG_PACE_ROUNDS * AG_PACE_SAMPLES]; /* 1/16 ns per op */
-    /* K1 samples are at most those of all rounds; `due` and `began_ns` belong to a trial; patient is
-     * only tried on a slow host. */
+    /* K1 samples are at most those of all rounds; `due`, `spoilt` and `began_ns` belong to a trial;
+     * patient is only tried on a slow host. */
 };
 
 /* `fixed`: AG_PACE_KINDS for one that is measured. */
@@ -94,6 +95,9 @@ enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns);
 /* So much of the block under way is not its ops': the program had seen that the device was idle, and
  * made its next op later. */
 void ag_pace_idle(struct ag_pace *y, uint64_t ns);
+
+/* Ops have passed that were not told of: the block under way begins anew. */
+void ag_pace_resume(struct ag_pace *y);
 
 /* The caller pauses in place of the stream's rest: returns how many ops that is. A trial begins after
  * the pause. */
