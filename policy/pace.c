@@ -41,6 +41,12 @@ void ag_pace_host_is_slow(struct ag_pace *y)
         ask(y);
 }
 
+void ag_pace_host_is_fast(struct ag_pace *y)
+{
+    if (y->now == AG_PACE_PROMPT)
+        y->slow = false;
+}
+
 void ag_pace_doubt(struct ag_pace *y)
 {
     const uint64_t soon = y->rest_next / AG_PACE_DOUBT;

@@ -79,6 +79,10 @@ void ag_pace_init(struct ag_pace *y, enum ag_pace_kind fixed);
 /* The host does not make segments within the bound. The first call begins a trial. */
 void ag_pace_host_is_slow(struct ag_pace *y);
 
+/* It makes the longest segments within the bound, and has for a long time: patience is not tried any
+ * more. Only for a stream whose pace is prompt: one that has won with patience keeps it. */
+void ag_pace_host_is_fast(struct ag_pace *y);
+
 /* What was measured holds no more: segments have another length. The next trial is soon, but ever
  * later too: a host may be tried with longer segments for ever, and fail. */
 void ag_pace_doubt(struct ag_pace *y);

@@ -89,7 +89,8 @@ class Simulation
     {
         return ag_policy_pace(policy_);
     }
-    uint64_t asked = 0, trials = 0, launches = 0, replayed = 0;
+    uint64_t asked = 0, trials = 0, launches = 0, replayed = 0,
+             patient = 0;                 // launches at that pace
     ag_pace_kind chosen = AG_PACE_PROMPT; // by the last trial
 
   private:
@@ -97,6 +98,7 @@ class Simulation
     {
         host_ += program_.gap;
         launches++;
+        patient += Pace() == AG_PACE_PATIENT;
         if (program_.waits == Waits::Anywhere &&
             random_() % (program_.period * program_.sync_every) == 0)
             Wait();
@@ -228,6 +230,26 @@ TEST(Pace, AHostThatMakesOneLaunchWithinTheBoundHasGraphsWithPatience)
     s.ExpectSound();
     EXPECT_EQ(AG_PACE_PATIENT, s.chosen);
     EXPECT_LT(s.Run(500), Simulation::Eager({120, 1, 120, 1}, 500) * 0.98);
+}
+
+// C5: a host that was slow once, while it read its data, say, has shorter trials again later on.
+TEST(Pace, AHostThatIsFastAgainIsNotTriedWithPatienceForEver)
+{
+    for (uint32_t period : {100u, 120u, 150u}) {
+        Simulation s({30, 2, period, 1});
+        s.Run(120000 / period);
+        ASSERT_EQ(AG_PACE_PATIENT, s.chosen) << period;
+        s.SlowDown(2);
+        s.Run(20000000 / period);
+        s.patient = 0;
+        for (const uint64_t before = s.trials; s.trials == before;)
+            s.Run(1);
+        EXPECT_EQ(0u, s.patient) << period;
+        s.SlowDown(30);
+        s.Run(20000000 / period);
+        EXPECT_EQ(AG_PACE_PATIENT, s.chosen) << period;
+        s.ExpectSound();
+    }
 }
 
 // A launch-bound loop: one round decides, and a trial is over soon.
