@@ -78,6 +78,9 @@ struct ag_oplog {
     struct ag_budget *budget;
     struct ag_graph **by_entry; /* [entries], by budget entry */
     uint32_t entries;
+    /* Builds of other contexts that had no room since the last replay here; see ag_oplog_give_room.
+     */
+    AG_ATOMIC(uint32_t) wanted;
     uint32_t generation;          /* raised when signatures and functions were forgotten */
     uint32_t seen_calls;          /* ag_unseen_calls at the last launch whose status was seen */
     CUresult pending;             /* error of a held op, not yet told to the program */
