@@ -2,6 +2,7 @@
  * See submit.h.
  * Start at   ag_drain() */
 #include "capture/guard.h"
+#include "capture/idle.h"
 #include "capture/replay.h"
 #include "capture/submit.h"
 #include <string.h>
@@ -30,6 +31,15 @@ static bool concerned(const struct ag_oplog *log, enum ag_drain_kind kind)
     return kind == AG_DRAIN_SYNC && !atomic_load_explicit(&log->anchored, memory_order_relaxed);
 }
 
+/* At a synchronisation of any context: who has moved on makes no call here any more. */
+static void give_room(struct ag_oplog *log, CUstream about)
+{
+    if (!ag_oplog_is_wanted(log) || !ag_oplog_enter_for(log, about))
+        return;
+    ag_oplog_give_room(log);
+    ag_oplog_leave(log);
+}
+
 /* Who waits for work of the current context sees none of another's: not worth waiting for that
  * one's submission to find room. What may do anything to any context (AG_DRAIN_ASYNC about all)
  * waits. */
@@ -56,6 +66,10 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, e
 #endif
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (kind == AG_DRAIN_SYNC) {
+            ag_idle_end(log);
+            give_room(log, about_here(log, kind, about));
+        }
         if (!concerned(log, kind) || !ag_oplog_enter_for(log, about_here(log, kind, about)))
             continue;
         if (log->sent < log->n && cap->counters->drains)
@@ -128,10 +142,11 @@ CUresult ag_settle_status(struct ag_capture *cap, CUresult ret)
     return ret;
 }
 
-CUresult ag_deliver(struct ag_capture *cap, CUresult ret)
+CUresult ag_deliver(struct ag_capture *cap, enum ag_row row, const void *what, CUresult ret)
 {
     if (ret != CUDA_SUCCESS && ret != CUDA_ERROR_NOT_READY)
         return ag_settle_status(cap, ret);
+    ag_idle_seen(cap, row, what, ret);
     const CUresult pending = ag_take_pending(cap);
     return pending == CUDA_SUCCESS ? ret : pending;
 }

@@ -4,6 +4,7 @@
 #include "capture/event.h"
 #include "capture/graph.h"
 #include "capture/guard.h"
+#include "capture/idle.h"
 #include "capture/record.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
@@ -157,6 +158,7 @@ void ag_stream_free(struct ag_stream *s)
     HASH_DEL(log->streams, s);
     if (log->last == s)
         log->last = NULL;
+    ag_idle_forget(log, s);
     atomic_fetch_add(&log->cap->epoch, 1);
     free(s);
 }

@@ -81,6 +81,9 @@ struct ag_oplog {
     struct ag_budget *budget;
     struct ag_graph **by_entry; /* [entries], by budget entry */
     uint32_t entries;
+    /* Builds of other contexts that had no room since the last replay here; see ag_oplog_give_room.
+     */
+    AG_ATOMIC(uint32_t) wanted;
     uint32_t generation;          /* raised when signatures and functions were forgotten */
     uint32_t seen_calls;          /* ag_unseen_calls at the last launch whose status was seen */
     CUresult pending;             /* error of a held op, not yet told to the program */
@@ -97,6 +100,13 @@ struct ag_oplog {
      * were, the one under way included; which of them somebody gave up waiting for. */
     AG_ATOMIC(CUstream) submitting;
     AG_ATOMIC(uint32_t) submission, given_up;
+    /* The stream in a trial, NULL: none; since when the program has seen it idle, 0: it is not; how
+     * long it was, not yet told; the event that stands for all its work. See idle.h. */
+    struct {
+        AG_ATOMIC(CUstream) of;
+        AG_ATOMIC(uint64_t) since, ns;
+        AG_ATOMIC(CUevent) mark;
+    } idle;
     AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
     AG_ATOMIC(uint32_t)
     anchored; /* 1: no op since the last synchronisation; read without the lock */

@@ -1,6 +1,7 @@
 /* capture/replay.c - see replay.h. */
 #include "capture/replay.h"
 #include "capture/graph.h"
+#include "capture/idle.h"
 #include "capture/record.h"
 #include "capture/transfer.h"
 #include "shim/observe/log.h"
@@ -133,6 +134,7 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
         return AG_REFUSAL_LAUNCH_FAILED;
     }
     submitted(log);
+    atomic_store_explicit(&log->wanted, 0, memory_order_relaxed);
     g->replays++;
     ag_budget_use(log->budget, g->entry);
     for (unsigned kind = 0; kind < AG_OP_KINDS; kind++)
@@ -219,6 +221,37 @@ static void share_budget(struct ag_oplog *log)
     obey_budget(log);
 }
 
+/* What the budget itself takes for a program that has moved on, see policy/budget.c. */
+#define WANTED_ENOUGH 8
+
+bool ag_oplog_is_wanted(struct ag_oplog *log)
+{
+    return atomic_load_explicit(&log->wanted, memory_order_relaxed) >= WANTED_ENOUGH &&
+           atomic_load(&log->used) && !atomic_load(&log->cap->capturing) &&
+           !atomic_load(&log->cap->no_builds);
+}
+
+void ag_oplog_give_room(struct ag_oplog *log)
+{
+    if (log->n || !ag_oplog_is_wanted(log))
+        return;
+    atomic_store(&log->wanted, 0);
+    ag_budget_limit(log->budget, ag_budget_bytes(log->budget) / 2);
+    obey_budget(log);
+}
+
+/* A build had no room: the other contexts' logs are asked for some, which the next
+ * synchronisation takes. */
+static void want(const struct ag_oplog *log)
+{
+    const uint32_t n = atomic_load_explicit(&log->cap->contexts, memory_order_acquire);
+    for (uint32_t i = 0; i < n; i++) {
+        struct ag_oplog *other = atomic_load_explicit(&log->cap->logs[i], memory_order_relaxed);
+        if (other != log)
+            atomic_fetch_add_explicit(&other->wanted, 1, memory_order_relaxed);
+    }
+}
+
 /* A graph of the open segment, in the tables. NULL: *out_why. */
 static struct ag_graph *make_graph(struct ag_oplog *log, enum ag_refusal *out_why)
 {
@@ -252,6 +285,8 @@ static void build(struct ag_oplog *log, uint32_t segment)
         return;
     }
     ag_log(AG_LEVEL_INFO, "segment of %u launches not built: %s", log->n, ag_refusal_sentence(why));
+    if (why == AG_REFUSAL_BUDGET)
+        want(log);
     if (why == AG_REFUSAL_BUDGET || why == AG_REFUSAL_CAPTURING) /* another time, perhaps */
         ag_policy_dropped(log->cur->policy, segment);
     else
@@ -262,8 +297,10 @@ static void build(struct ag_oplog *log, uint32_t segment)
 static void note_aside(struct ag_stream *s)
 {
     const bool aside = ag_policy_aside(s->policy);
-    if (aside && !atomic_load_explicit(&s->aside, memory_order_relaxed))
+    if (aside && !atomic_load_explicit(&s->aside, memory_order_relaxed)) {
         ag_count(&s->log->cap->counters->asides, 1);
+        ag_idle_watch(s->log, s);
+    }
     atomic_store_explicit(&s->aside, aside, memory_order_relaxed);
 }
 
@@ -277,6 +314,7 @@ void ag_oplog_time(struct ag_oplog *log, struct ag_stream *s)
     ag_count(&counters->pace_trials, chosen);
     ag_count(&counters->pace_eager, chosen && pace == AG_PACE_EAGER);
     ag_count(&counters->pace_patient, chosen && pace == AG_PACE_PATIENT);
+    ag_idle_watch(log, s);
     note_aside(s);
 }
 

@@ -24,6 +24,10 @@ void ag_oplog_finish(struct ag_oplog *log, struct ag_verdict verdict, enum ag_re
 CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why);
 /* Tells policy the time, if it wants to know it. Caller has entered the log; `s` is a stream of it. */
 void ag_oplog_time(struct ag_oplog *log, struct ag_stream *s);
+/* The memory for graphs is the process's. Is this log's share wanted elsewhere, and not used here? */
+bool ag_oplog_is_wanted(struct ag_oplog *log);
+/* Then half of it goes, what was used least recently first, unless a segment is open. */
+void ag_oplog_give_room(struct ag_oplog *log);
 /* Keeps an error for the program. */
 void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret);
 

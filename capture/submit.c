@@ -2,6 +2,7 @@
  * Start at   ag_submit_launch(), then accept() */
 #include "capture/submit.h"
 #include "capture/guard.h"
+#include "capture/idle.h"
 #include "capture/liveness.h"
 #include "capture/replay.h"
 #include "capture/transfer.h"
@@ -287,6 +288,8 @@ static struct decision record(struct ag_oplog *log, struct ag_stream *s, struct 
 {
     if (!log->n && !ag_liveness_ready(log->cap->liveness))
         ag_policy_spoil(s->policy);
+    if (__builtin_expect(atomic_load_explicit(&log->idle.of, memory_order_relaxed) != NULL, 0))
+        ag_idle_tell(log);
     ag_policy_content(s->policy, content(log->args + log->ops[log->n].args, sig->func->bytes));
     const struct ag_verdict v = ag_policy_op(s->policy, sig->id);
     const bool held_before = log->sent < log->n;

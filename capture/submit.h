@@ -46,8 +46,9 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, e
  * held any more. */
 CUresult ag_settle_status(struct ag_capture *cap, CUresult ret);
 /* The same for a synchronisation or query: in place of success or "not ready" a pending error of
- * the current context is told, once. */
-CUresult ag_deliver(struct ag_capture *cap, CUresult ret);
+ * the current context is told, once. `what`: the stream or event that `row` was called about, NULL
+ * where it takes neither. */
+CUresult ag_deliver(struct ag_capture *cap, enum ag_row row, const void *what, CUresult ret);
 /* The pending error of the current context, once; CUDA_SUCCESS when there is none. */
 CUresult ag_take_pending(struct ag_capture *cap);
 /* The same for a caller that has entered the log. */

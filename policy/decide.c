@@ -396,10 +396,13 @@ static void mind_the_host(struct ag_policy *p, enum end how)
         cap = cap < fits ? cap : fits;
         if (cap < p->cap && p->pace.now == AG_PACE_PROMPT) {
             const uint32_t more = p->broken_ops * 3 / 4 * AG_PACE_PATIENCE / p->breaks;
-            p->caps[AG_PACE_PATIENT] = between(p, more);
+            if (!p->pace.slow) /* later it has found its own length */
+                p->caps[AG_PACE_PATIENT] = between(p, more);
             ag_pace_host_is_slow(&p->pace);
         }
     } else if (p->quiet >= QUIET_WINDOWS) {
+        if (cap == p->limits.max_segment)
+            ag_pace_host_is_fast(&p->pace);
         cap = cap > p->limits.max_segment / 2 ? p->limits.max_segment : cap * 2;
         p->quiet = 0;
     }
@@ -552,6 +555,7 @@ void ag_policy_passed(struct ag_policy *p, uint32_t ops)
 {
     if (!ag_pay_pass(&p->pay, ops))
         return;
+    ag_pace_resume(&p->pace);
     p->window = p->prev = p->bytes = p->prev_bytes =
         0; /* what stood before the pause does not join what comes after it */
     p->run = p->ended = 0;
@@ -561,13 +565,12 @@ void ag_policy_passed(struct ag_policy *p, uint32_t ops)
     p->guess = p->trie.nodes[AG_TRIE_ROOT].guess;
 }
 
-bool ag_policy_wants_time(const struct ag_policy *p)
-{
-    return p->timing;
-}
-
 enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns)
 {
+    /* A host that became fast while it had patience shows it with segments as long as it has now;
+     * one that did not has them broken, and short again within the blocks that do not count. */
+    if (p->pace.now == AG_PACE_PATIENT && !p->pace.began_ns)
+        p->caps[AG_PACE_PROMPT] = p->caps[AG_PACE_PATIENT];
     const enum ag_pace_news news = ag_pace_time(&p->pace, now_ns);
     p->timing = false;
     if (news == AG_PACE_NOTHING)
@@ -582,12 +585,7 @@ enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns)
     return news;
 }
 
-enum ag_pace_kind ag_policy_pace(const struct ag_policy *p)
+void ag_policy_idle(struct ag_policy *p, uint64_t ns)
 {
-    return p->pace.now;
-}
-
-uint32_t ag_policy_patience(const struct ag_policy *p)
-{
-    return p->pace.now == AG_PACE_PATIENT ? AG_PACE_PATIENCE : 1;
+    ag_pace_idle(&p->pace, ns);
 }

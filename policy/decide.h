@@ -104,6 +104,10 @@ void ag_policy_passed(struct ag_policy *p, uint32_t ops);
  * next op. It measures which pace the stream should have. */
 bool ag_policy_wants_time(const struct ag_policy *p);
 enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns);
+/* Is it being measured? Only then the caller reads a clock in between, and tells how long the program
+ * had seen the device idle when an op came: before that op. */
+bool ag_policy_on_trial(const struct ag_policy *p);
+void ag_policy_idle(struct ag_policy *p, uint64_t ns);
 enum ag_pace_kind ag_policy_pace(const struct ag_policy *p);
 /* Liveness bounds that an op may be held for while launches keep arriving; read it when a segment
  * begins. */

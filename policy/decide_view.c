@@ -1,5 +1,5 @@
 /* policy/decide_view.c - the policy of a stream, looked at from outside: numbers and invariants.
- * Called by  tests                       Calls  policy/trie.c
+ * Called by  capture/, tests             Calls  policy/trie.c
  * Threads    none: the caller serialises
  * Promise    changes nothing
  * Start at   check() */
@@ -46,4 +46,24 @@ bool ag_policy_check(const struct ag_policy *p, const char **why)
         *why = bad;
     return !bad && ag_pay_check(&p->pay, why) && ag_pace_check(&p->pace, why) &&
            ag_trie_check(&p->trie, why);
+}
+
+bool ag_policy_wants_time(const struct ag_policy *p)
+{
+    return p->timing;
+}
+
+bool ag_policy_on_trial(const struct ag_policy *p)
+{
+    return p->pace.phase == AG_PACE_TRIAL;
+}
+
+enum ag_pace_kind ag_policy_pace(const struct ag_policy *p)
+{
+    return p->pace.now;
+}
+
+uint32_t ag_policy_patience(const struct ag_policy *p)
+{
+    return p->pace.now == AG_PACE_PATIENT ? AG_PACE_PATIENCE : 1;
 }

@@ -21,8 +21,9 @@ void ag_pace_init(struct ag_pace *y, enum ag_pace_kind fixed)
 static void begin_block(struct ag_pace *y, uint64_t now_ns)
 {
     y->began_ns = now_ns;
+    y->idle_ns = 0;
     y->ops = y->replayed = 0;
-    y->due = false;
+    y->due = y->spoilt = false;
 }
 
 static void ask(struct ag_pace *y)
@@ -40,6 +41,12 @@ void ag_pace_host_is_slow(struct ag_pace *y)
         ask(y);
 }
 
+void ag_pace_host_is_fast(struct ag_pace *y)
+{
+    if (y->now == AG_PACE_PROMPT)
+        y->slow = false;
+}
+
 void ag_pace_doubt(struct ag_pace *y)
 {
     const uint64_t soon = y->rest_next / AG_PACE_DOUBT;
@@ -50,6 +57,8 @@ void ag_pace_doubt(struct ag_pace *y)
 /* A place that a block may end at, by how long it is. */
 static bool ends_block(struct ag_pace *y, enum ag_pace_place place)
 {
+    if (y->spoilt && place != AG_PACE_ANYWHERE)
+        return true;
     if (place == AG_PACE_AT_SYNC)
         return y->ops >= AG_PACE_BLOCK;
     if (place == AG_PACE_AT_ANCHOR)
@@ -174,18 +183,37 @@ static bool counts(const struct ag_pace *y)
     return y->skipped >= AG_PACE_SKIPS || (y->skipped > 0 && at_pace);
 }
 
+void ag_pace_resume(struct ag_pace *y)
+{
+    y->spoilt = y->phase == AG_PACE_TRIAL;
+}
+
+void ag_pace_idle(struct ag_pace *y, uint64_t ns)
+{
+    if (y->phase == AG_PACE_TRIAL && y->began_ns)
+        y->idle_ns += ns;
+}
+
+/* What the block's ops took until now. Idle time that its own time does not contain is not believed:
+ * threads of the program may have told it twice. */
+static uint64_t took(const struct ag_pace *y, uint64_t now_ns)
+{
+    const uint64_t ns = now_ns - y->began_ns;
+    return ns > y->idle_ns ? ns - y->idle_ns : ns;
+}
+
 enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns)
 {
     if (!y->due)
         return AG_PACE_NOTHING;
     if (!y->began_ns)
         return begin_trial(y, now_ns);
-    if (!counts(y)) {
-        y->skipped++;
+    if (y->spoilt || !counts(y)) {
+        y->skipped += !y->spoilt;
         begin_block(y, now_ns);
         return AG_PACE_NOTHING;
     }
-    const uint64_t cost = (now_ns - y->began_ns) * 16 / (y->ops ? y->ops : 1);
+    const uint64_t cost = took(y, now_ns) * 16 / (y->ops ? y->ops : 1);
     y->cost[y->now][y->samples[y->now]++] = cost > UINT32_MAX ? UINT32_MAX : (uint32_t)cost;
     begin_block(y, now_ns);
     if (y->samples[y->now] % AG_PACE_SAMPLES)
@@ -207,7 +235,7 @@ uint64_t ag_pace_skip_rest(struct ag_pace *y)
 
 bool ag_pace_check(const struct ag_pace *y, const char **why)
 {
-    bool bad = y->phase != AG_PACE_TRIAL && (y->due || y->began_ns);
+    bool bad = y->phase != AG_PACE_TRIAL && (y->due || y->spoilt || y->began_ns);
     for (int k = 0; k < AG_PACE_KINDS; k++)
         bad |= y->samples[k] > AG_PACE_ROUNDS * AG_PACE_SAMPLES;
     bad |= y->now == AG_PACE_PATIENT && !y->slow && y->measured;

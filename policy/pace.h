@@ -15,10 +15,16 @@
  * A trial begins when AG_PACE_RIPE ops were replayed, and when the host is first found slow. It has
  * up to AG_PACE_ROUNDS rounds of one turn for each pace. A turn is made of blocks: some that do not
  * count (the device's queue still holds the work of the turn before, graphs have to be built), then
- * AG_PACE_SAMPLES that do. A block ends at a synchronisation, or, where those are rare,
- * at the anchor of the stream, so that it covers whole
- * iterations. A pace whose best sample is clearly worse than another's worst is out of the trial. After
- * the verdict the stream rests for a number of ops that doubles with each trial. */
+ * AG_PACE_SAMPLES that do. A block ends at a synchronisation, or, where those are rare, at the
+ * anchor of the stream, so that it covers whole iterations. A pace whose best sample is clearly
+ * worse than another's worst is out of the trial. After the verdict the stream rests for a number of
+ * ops that doubles with each trial.
+ *
+ * Idle time, between the program's having seen that the device is done and its next op, is not its
+ * ops'. Nothing is held then and none of the stream's work is under way: what the program does or
+ * waits for (requests, a disk, the next frame) is the same at all paces, or longer where it was done
+ * sooner, and would drown what the ops cost. Every other wait counts: nothing tells one for outside
+ * work from one, through memory or a host function, for what is held. */
 #ifndef AG_POLICY_PACE_H
 #define AG_POLICY_PACE_H
 
@@ -56,13 +62,15 @@ struct ag_pace {
     uint8_t samples[AG_PACE_KINDS];
     bool out[AG_PACE_KINDS]; /* of this trial */
     bool due;                /* a block is complete: the time is wanted */
+    bool spoilt;             /* the block under way says nothing */
     uint32_t ops, replayed;  /* of the block under way; before the first trial: of the stream */
     uint32_t since_sync, interval; /* ops since the last synchronisation, and before it */
     uint64_t began_ns;        /* the block under way, 0: the trial begins when the time is told */
+    uint64_t idle_ns;         /* of it */
     uint64_t rest, rest_next; /* ops until the next trial */
     uint32_t cost[AG_PACE_KINDS][AG_PACE_ROUNDS * AG_PACE_SAMPLES]; /* 1/16 ns per op */
-    /* K1 samples are at most those of all rounds; `due` and `began_ns` belong to a trial; patient is
-     * only tried on a slow host. */
+    /* K1 samples are at most those of all rounds; `due`, `spoilt` and `began_ns` belong to a trial;
+     * patient is only tried on a slow host. */
 };
 
 /* `fixed`: AG_PACE_KINDS for one that is measured. */
@@ -70,6 +78,10 @@ void ag_pace_init(struct ag_pace *y, enum ag_pace_kind fixed);
 
 /* The host does not make segments within the bound. The first call begins a trial. */
 void ag_pace_host_is_slow(struct ag_pace *y);
+
+/* It makes the longest segments within the bound, and has for a long time: patience is not tried any
+ * more. Only for a stream whose pace is prompt: one that has won with patience keeps it. */
+void ag_pace_host_is_fast(struct ag_pace *y);
 
 /* What was measured holds no more: segments have another length. The next trial is soon, but ever
  * later too: a host may be tried with longer segments for ever, and fail. */
@@ -83,6 +95,13 @@ bool ag_pace_segment(struct ag_pace *y, uint32_t ops, uint32_t replayed, enum ag
 
 /* `now_ns`: any monotonic clock that runs while the program waits; not 0. */
 enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns);
+
+/* So much of the block under way is not its ops': the program had seen that the device was idle, and
+ * made its next op later. */
+void ag_pace_idle(struct ag_pace *y, uint64_t ns);
+
+/* Ops have passed that were not told of: the block under way begins anew. */
+void ag_pace_resume(struct ag_pace *y);
 
 /* The caller pauses in place of the stream's rest: returns how many ops that is. A trial begins after
  * the pause. */

@@ -1,27 +1,30 @@
 /* shim/hooks_drain.c - calls that drain and whose status is looked at: synchronisations, queries,
  * and the copies and events that programs make often enough for it to matter. One line a
- * row; the kinds: SYNC     the program waits for the device          QUERY  the program asks,
- * without waiting ENQUEUE  more work for a stream Called by the exports; calls capture/submit.c and
- * the driver. `about`: see ag_drain(). */
-#include "shim/hooks.h"
+ * row; the kinds:
+ *   SYNC     the program waits for the device     QUERY   it asks, without waiting
+ *   ENQUEUE  more work for a stream               RECORD  an event in a stream
+ * Called by the exports; calls capture/{submit,idle,event,transfer}.h and the driver. `about`: see ag_drain();
+ * `what`: see ag_deliver(). */
 #include "capture/event.h"
+#include "capture/idle.h"
 #include "capture/transfer.h"
+#include "shim/hooks.h"
 
-#define SYNC(symbol, about, parameters, arguments)                                                 \
+#define SYNC(symbol, about, what, parameters, arguments)                                           \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_SYNC, about, AG_ROW_##symbol);                                   \
-        return ag_deliver(AG_CAP, AG_DRIVER(symbol) arguments);                                    \
+        return ag_deliver(AG_CAP, AG_ROW_##symbol, what, AG_DRIVER(symbol) arguments);             \
     }
 
-#define QUERY(symbol, about, parameters, arguments)                                                \
+#define QUERY(symbol, about, what, parameters, arguments)                                          \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_ASYNC, about, AG_ROW_##symbol);                                  \
         const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
         if (ret == CUDA_SUCCESS)                                                                   \
             ag_note_idle(AG_CAP, about);                                                           \
-        return ag_deliver(AG_CAP, ret);                                                            \
+        return ag_deliver(AG_CAP, AG_ROW_##symbol, what, ret);                                     \
     }
 
 #define ENQUEUE(symbol, about, parameters, arguments)                                              \
@@ -34,31 +37,6 @@
         return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
     }
 
-#define BOTH(kind, symbol, about, parameters, arguments)                                           \
-    kind(symbol, about, parameters, arguments) kind(symbol##_ptsz, about, parameters, arguments)
-#define BOTH_PTDS(kind, symbol, about, parameters, arguments)                                      \
-    kind(symbol, about, parameters, arguments) kind(symbol##_ptds, about, parameters, arguments)
-
-CUresult ag_hook_cuCtxSynchronize(void)
-{
-    ag_drain(AG_CAP, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
-    ag_before_waiting(AG_CAP);
-    return ag_deliver(AG_CAP, AG_DRIVER(cuCtxSynchronize)());
-}
-
-SYNC(cuEventSynchronize, AG_ABOUT_NO_STREAM, (CUevent e), (e))
-BOTH(SYNC, cuStreamSynchronize, s, (CUstream s), (s))
-BOTH_PTDS(SYNC, cuMemcpy, AG_ABOUT_ALL, (CUdeviceptr to, CUdeviceptr from, size_t n), (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyHtoD_v2, AG_ABOUT_ALL, (CUdeviceptr to, const void *from, size_t n),
-          (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyDtoH_v2, AG_ABOUT_ALL, (void *to, CUdeviceptr from, size_t n),
-          (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyDtoD_v2, AG_ABOUT_ALL, (CUdeviceptr to, CUdeviceptr from, size_t n),
-          (to, from, n))
-
-QUERY(cuEventQuery, AG_ABOUT_NO_STREAM, (CUevent e), (e))
-BOTH(QUERY, cuStreamQuery, s, (CUstream s), (s))
-
 /* `in`: the stream that it is recorded in. */
 #define RECORD(symbol, in, parameters, arguments)                                                  \
     CUresult ag_hook_##symbol parameters                                                           \
@@ -68,11 +46,38 @@ BOTH(QUERY, cuStreamQuery, s, (CUstream s), (s))
         if (pending != CUDA_SUCCESS)                                                               \
             return pending;                                                                        \
         const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
-        if (ret == CUDA_SUCCESS)                                                                   \
+        if (ret == CUDA_SUCCESS) {                                                                 \
+            ag_idle_mark(AG_CAP, AG_ROW_##symbol, e, s);                                           \
             ag_event_recorded(AG_CAP, e, in);                                                      \
+        }                                                                                          \
         return ag_settle_status(AG_CAP, ret);                                                      \
     }
+
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
+#define BOTH(kind, symbol, ...) kind(symbol, __VA_ARGS__) kind(symbol##_ptsz, __VA_ARGS__)
+#define BOTH_PTDS(kind, symbol, ...) kind(symbol, __VA_ARGS__) kind(symbol##_ptds, __VA_ARGS__)
+
+CUresult ag_hook_cuCtxSynchronize(void)
+{
+    ag_drain(AG_CAP, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
+    ag_before_waiting(AG_CAP);
+    return ag_deliver(AG_CAP, AG_ROW_cuCtxSynchronize, NULL, AG_DRIVER(cuCtxSynchronize)());
+}
+
+SYNC(cuEventSynchronize, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
+BOTH(SYNC, cuStreamSynchronize, s, s, (CUstream s), (s))
+BOTH_PTDS(SYNC, cuMemcpy, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdeviceptr from, size_t n),
+          (to, from, n))
+BOTH_PTDS(SYNC, cuMemcpyHtoD_v2, AG_ABOUT_ALL, NULL, (CUdeviceptr to, const void *from, size_t n),
+          (to, from, n))
+BOTH_PTDS(SYNC, cuMemcpyDtoH_v2, AG_ABOUT_ALL, NULL, (void *to, CUdeviceptr from, size_t n),
+          (to, from, n))
+BOTH_PTDS(SYNC, cuMemcpyDtoD_v2, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdeviceptr from, size_t n),
+          (to, from, n))
+
+QUERY(cuEventQuery, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
+BOTH(QUERY, cuStreamQuery, s, s, (CUstream s), (s))
+
 RECORD(cuEventRecord, s, (CUevent e, CUstream s), (e, s))
 RECORD(cuEventRecord_ptsz, PER_THREAD(s), (CUevent e, CUstream s), (e, s))
 RECORD(cuEventRecordWithFlags, s, (CUevent e, CUstream s, unsigned flags), (e, s, flags))

@@ -495,7 +495,8 @@ CUresult ScriptedDriver::Synchronize()
     waits = true;
     ag_before_waiting(&cap);
     waits = false;
-    const CUresult ret = ag_deliver(&cap, ag_real(&table, cuCtxSynchronize)());
+    const CUresult ret =
+        ag_deliver(&cap, AG_ROW_cuCtxSynchronize, nullptr, ag_real(&table, cuCtxSynchronize)());
     CheckInvariants();
     return ret;
 }

@@ -87,6 +87,15 @@ TEST_F(State, P5ThereIsNoSegmentInAPause)
     ExpectBroken("P5");
 }
 
+TEST_F(State, K1ABlockIsOnlyUnderWayInATrial)
+{
+    p->pace.spoilt = true;
+    ExpectBroken("K1");
+    p->pace.spoilt = false;
+    p->pace.began_ns = 1;
+    ExpectBroken("K1");
+}
+
 TEST_F(State, TheCheckGoesDown)
 {
     p->pay.patience = 0;

@@ -1,5 +1,6 @@
 /* When graphs do not pay: builds are rationed, and the stream is left alone for longer and longer.
  * */
+#include "policy/decide_state.h"
 #include "policy/pay.h"
 
 #include "tests/policy/player.h"
@@ -116,6 +117,40 @@ TEST(Pay, OpsShownDuringAPauseAreSentAndCounted)
         ag_policy_drain(p.policy(), i % 2 ? AG_DRAIN_SYNC : AG_DRAIN_BREAK);
     }
     EXPECT_FALSE(ag_policy_aside(p.policy()));
+    p.ExpectSound();
+}
+
+/* C5: in the middle of a trial. What passes meanwhile are ops of no block, so that the time of none
+ * may count either. */
+TEST(Pay, APauseInATrialLeavesItsTimeInNoBlock)
+{
+    ag_policy_limits limits = Limits();
+    limits.pace = AG_PACE_KINDS;
+    Player p(limits);
+    uint64_t now = 1;
+    p.clock = [&] { return now; };
+    const ag_pace &pace = p.policy()->pace;
+    auto iterate = [&] {
+        for (uint32_t sig : Body(120)) {
+            now += 1000;
+            p.Op(sig);
+        }
+        p.Drain(AG_DRAIN_SYNC);
+    };
+    while (pace.now != AG_PACE_EAGER || pace.samples[AG_PACE_EAGER] < 1)
+        iterate();
+    iterate();
+    ASSERT_GT(pace.ops, 0u) << "in the middle of a block";
+    ag_pay_pause(&p.policy()->pay, 5000);
+    ag_policy_passed(p.policy(), 5000);
+    ASSERT_FALSE(ag_policy_aside(p.policy()));
+    now += 1000000000;
+    while (pace.phase == AG_PACE_TRIAL)
+        iterate();
+    for (int k = 0; k < AG_PACE_KINDS; k++)
+        for (int i = 0; i < pace.samples[k]; i++)
+            EXPECT_NEAR(1000 * 16, pace.cost[k][i], 160) << k << " " << i;
+    EXPECT_EQ(AG_PACE_ROUNDS * AG_PACE_SAMPLES, pace.samples[AG_PACE_EAGER]);
     p.ExpectSound();
 }
 
