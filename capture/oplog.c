@@ -3,6 +3,7 @@
 #include "capture/oplog.h"
 #include "capture/graph.h"
 #include "capture/guard.h"
+#include "capture/progress.h"
 #include "capture/record.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
@@ -220,34 +221,57 @@ void ag_oplog_enter_current(struct ag_oplog *log)
     ag_lock_take(&log->lock);
 }
 
+/* Somebody who waits for a log's lock. */
+struct wait {
+    CUstream about;
+    uint32_t submission;       /* seen at the last look, 0: none that the call need not wait for */
+    struct ag_progress holder; /* of that submission */
+    uint64_t had_ns;           /* by all holders inside such submissions */
+};
+
 /* The lock is taken. Is the holder inside a submission that the caller need not wait for? Work that
  * is behind the legacy stream in CUDA's order has to; a call that submits nothing is behind none. */
-static bool may_leave_alone(struct ag_oplog *log, CUstream about)
+static bool may_leave_alone(struct ag_oplog *log, const struct wait *w)
 {
     const CUstream to = atomic_load(&log->submitting);
-    return to && to != about && (to != CU_STREAM_LEGACY || about == AG_ABOUT_NO_STREAM);
+    return to && to != w->about && (to != CU_STREAM_LEGACY || w->about == AG_ABOUT_NO_STREAM);
 }
 
-/* Longer than a thread is kept off a loaded machine's processors: giving up without need would let
- * the driver see calls in another order than the program made them. */
-#define GIVE_UP_US 100000
+/* How long a holder may be at it, on a processor or asleep in the driver: all that the longest segment takes
+ * on a fast host several times. The time for which it waits for a processor does not count: to give up then
+ * would let the driver see calls in another order than the program made them. */
+#define GIVE_UP_NS 100000000u
+#define LOOK_US 10000
+
+/* True: left alone. */
+static bool look(struct ag_oplog *log, struct wait *w)
+{
+    const uint32_t now = atomic_load(&log->submission);
+    const int thread = atomic_load(&log->submitter);
+    if (!may_leave_alone(log, w) || atomic_load(&log->submission) != now) {
+        w->submission = 0;
+        return false;
+    }
+    if (w->submission != now)
+        w->holder = (struct ag_progress){0};
+    w->submission = now;
+    w->had_ns += ag_progress_since(&w->holder, thread, 2000ull * LOOK_US);
+    if (w->had_ns >= GIVE_UP_NS)
+        atomic_store(&log->given_up, now);
+    return atomic_load(&log->given_up) == now;
+}
 
 static bool wait_for(struct ag_oplog *log, CUstream about)
 {
+    struct wait w = {.about = about};
     if (about == AG_ABOUT_ALL || about == CU_STREAM_LEGACY) {
         ag_lock_wait(&log->lock);
         return true;
     }
-    for (;;) {
-        const uint32_t before = atomic_load(&log->submission);
-        if (atomic_load(&log->given_up) == before && may_leave_alone(log, about) &&
-            atomic_load(&log->submission) == before)
-            return false;
-        if (ag_lock_wait_for(&log->lock, GIVE_UP_US))
+    while (!look(log, &w))
+        if (ag_lock_wait_for(&log->lock, LOOK_US))
             return true;
-        if (may_leave_alone(log, about) && atomic_load(&log->submission) == before)
-            atomic_store(&log->given_up, before);
-    }
+    return false;
 }
 
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about)
@@ -283,11 +307,14 @@ bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about)
     return entered;
 }
 
-void ag_oplog_submits(struct ag_oplog *log, CUstream stream)
+void ag_oplog_submits(struct ag_oplog *log)
 {
     const uint32_t n = atomic_load_explicit(&log->submission, memory_order_relaxed) + 1;
+    if (!ag_thread.number)
+        ag_thread.number = ag_progress_self();
     atomic_store_explicit(&log->submission, n ? n : 1, memory_order_relaxed);
-    atomic_store_explicit(&log->submitting, stream, memory_order_release);
+    atomic_store_explicit(&log->submitter, ag_thread.number, memory_order_relaxed);
+    atomic_store_explicit(&log->submitting, log->cur->handle, memory_order_release);
 }
 
 void ag_oplog_submitted(struct ag_oplog *log)

@@ -90,9 +90,10 @@ struct ag_oplog {
     /* The liveness thread's own: at its last look `flushes` + 1 and `arrived`, and the looks since
      * `flushes` changed. */
     uint32_t looked, looked_arrived, looks;
-    /* The stream that the lock's holder is submitting to, NULL: none; how many submissions there
-     * were, the one under way included; which of them somebody gave up waiting for. */
+    /* The stream that the lock's holder is submitting to, NULL: none; the thread it is; how many
+     * submissions there were, the one under way included; which of them somebody gave up waiting for. */
     AG_ATOMIC(CUstream) submitting;
+    AG_ATOMIC(int) submitter;
     AG_ATOMIC(uint32_t) submission, given_up;
     AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
     AG_ATOMIC(uint32_t)
@@ -163,8 +164,8 @@ void ag_oplog_enter_current(struct ag_oplog *log);
 bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about);
 /* The same as ag_oplog_enter_current does. */
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about);
-/* Around each driver call that submits, under the log's lock. */
-void ag_oplog_submits(struct ag_oplog *log, CUstream stream);
+/* Around the driver calls that submit to the stream of the open segment, under the log's lock. */
+void ag_oplog_submits(struct ag_oplog *log);
 void ag_oplog_submitted(struct ag_oplog *log);
 void ag_oplog_leave(struct ag_oplog *log);
 /* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread,

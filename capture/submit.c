@@ -107,7 +107,7 @@ static struct ag_stream *find_stream(struct ag_capture *cap, CUstream handle,
     *out_why = AG_REFUSAL_NO_MEMORY;
     struct ag_stream *s = ag_stream_of(log, handle);
     ag_oplog_leave(log);
-    *t = (struct ag_thread){t->busy, ctx, handle, epoch, s};
+    *t = (struct ag_thread){t->busy, t->number, ctx, handle, epoch, s};
     return s;
 }
 
@@ -364,7 +364,7 @@ static void refused(struct ag_oplog *log, const struct decision *d)
 static CUresult send_and_build(struct ag_oplog *log, const struct ag_launch *l,
                                const struct decision *d)
 {
-    ag_oplog_submits(log, log->cur->handle);
+    ag_oplog_submits(log);
     const CUresult ret = send(log->cap, l);
     ag_oplog_submitted(log);
     if (ret != CUDA_SUCCESS)
