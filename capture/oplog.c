@@ -86,6 +86,15 @@ static bool belongs(struct ag_oplog *log, CUstream handle, uint64_t *out_id)
     return true;
 }
 
+/* Does the legacy stream neither wait for it nor it for the legacy stream? */
+static bool is_apart(struct ag_capture *cap, CUstream handle)
+{
+    unsigned flags = 0;
+    return handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD &&
+           ag_real(cap->drv, cuStreamGetFlags)(handle, &flags) == CUDA_SUCCESS &&
+           flags & CU_STREAM_NON_BLOCKING;
+}
+
 static struct ag_stream *make_stream(struct ag_oplog *log, CUstream handle)
 {
     struct ag_stream *s = calloc(1, sizeof *s);
@@ -115,8 +124,10 @@ struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle)
         return s;
     if (!belongs(log, handle, &id) || (!s && !(s = make_stream(log, handle))))
         return NULL;
-    if (s->id != id)
+    if (s->id != id) {
         ag_stream_forget(s);
+        s->apart = is_apart(log->cap, handle);
+    }
     s->id = id;
     s->epoch = epoch;
     atomic_store(&log->used, true);
@@ -224,17 +235,39 @@ void ag_oplog_enter_current(struct ag_oplog *log)
 /* Somebody who waits for a log's lock. */
 struct wait {
     CUstream about;
+    bool asked, elsewhere, apart; /* about the stream: is the rest known, is it another context's */
     uint32_t submission;       /* seen at the last look, 0: none that the call need not wait for */
     struct ag_progress holder; /* of that submission */
     uint64_t had_ns;           /* by all holders inside such submissions */
 };
 
-/* The lock is taken. Is the holder inside a submission that the caller need not wait for? Work that
- * is behind the legacy stream in CUDA's order has to; a call that submits nothing is behind none. */
-static bool may_leave_alone(struct ag_oplog *log, const struct wait *w)
+/* Calls the driver without a lock: if it blocked here, so would the program's own call. */
+static void ask(const struct ag_oplog *log, struct wait *w)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    const bool own = w->about != CU_STREAM_LEGACY && w->about != CU_STREAM_PER_THREAD;
+    CUcontext ctx = NULL;
+    const CUresult ret =
+        own ? ag_real(drv, cuStreamGetCtx)(w->about, &ctx) : ag_real(drv, cuCtxGetCurrent)(&ctx);
+    w->asked = true;
+    w->elsewhere = ret == CUDA_SUCCESS && ctx && ctx != log->ctx;
+    w->apart = is_apart(log->cap, w->about);
+}
+
+/* The lock is taken. Is the holder inside a submission that the caller need not wait for? The legacy stream of
+ * a context and its other streams wait for each other's work, unless they are apart; a call that submits
+ * nothing is behind none. */
+static bool may_leave_alone(struct ag_oplog *log, struct wait *w)
 {
     const CUstream to = atomic_load(&log->submitting);
-    return to && to != w->about && (to != CU_STREAM_LEGACY || w->about == AG_ABOUT_NO_STREAM);
+    const bool apart = atomic_load(&log->submitting_apart);
+    if (!to || w->about == AG_ABOUT_NO_STREAM)
+        return to != NULL;
+    if (to != CU_STREAM_LEGACY && w->about != CU_STREAM_LEGACY)
+        return to != w->about;
+    if (!w->asked)
+        ask(log, w);
+    return w->elsewhere || (to == CU_STREAM_LEGACY ? w->apart : apart);
 }
 
 /* How long a holder may be at it, on a processor or asleep in the driver: all that the longest segment takes
@@ -263,8 +296,8 @@ static bool look(struct ag_oplog *log, struct wait *w)
 
 static bool wait_for(struct ag_oplog *log, CUstream about)
 {
-    struct wait w = {.about = about};
-    if (about == AG_ABOUT_ALL || about == CU_STREAM_LEGACY) {
+    struct wait w = {.about = about ? about : CU_STREAM_LEGACY};
+    if (about == AG_ABOUT_ALL) {
         ag_lock_wait(&log->lock);
         return true;
     }
@@ -314,6 +347,8 @@ void ag_oplog_submits(struct ag_oplog *log)
         ag_thread.number = ag_progress_self();
     atomic_store_explicit(&log->submission, n ? n : 1, memory_order_relaxed);
     atomic_store_explicit(&log->submitter, ag_thread.number, memory_order_relaxed);
+    /* Released, as the next: who reads it reads this number or a later one afterwards. */
+    atomic_store_explicit(&log->submitting_apart, log->cur->apart, memory_order_release);
     atomic_store_explicit(&log->submitting, log->cur->handle, memory_order_release);
 }
 

@@ -25,8 +25,8 @@ extern "C" {
 #define AG_CONTEXTS_MAX 256
 #define AG_MADE_SLOTS 1024 /* power of two */
 
-/* In place of the stream that a call is about. */
-#define AG_ABOUT_ALL ((CUstream)0)
+/* In place of the stream that a call is about. NULL is the legacy stream. */
+#define AG_ABOUT_ALL ((CUstream) ~(uintptr_t)1)
 #define AG_ABOUT_NO_STREAM ((CUstream) ~(uintptr_t)0)
 
 struct ag_graph;
@@ -42,6 +42,7 @@ struct ag_op {
 struct ag_stream {
     CUstream handle; /* key; both spellings of the legacy stream are CU_STREAM_LEGACY */
     uint64_t id;     /* cuStreamGetId, unique in the process */
+    bool apart;      /* CU_STREAM_NON_BLOCKING: in no order with the legacy stream */
     uint32_t epoch;  /* ag_capture.epoch when handle and id were last seen to belong together */
     struct ag_oplog *log;
     struct ag_policy *policy;
@@ -90,9 +91,11 @@ struct ag_oplog {
     /* The liveness thread's own: at its last look `flushes` + 1 and `arrived`, and the looks since
      * `flushes` changed. */
     uint32_t looked, looked_arrived, looks;
-    /* The stream that the lock's holder is submitting to, NULL: none; the thread it is; how many
-     * submissions there were, the one under way included; which of them somebody gave up waiting for. */
+    /* The stream that the lock's holder is submitting to, NULL: none; whether it is apart; the thread it
+     * is; how many submissions there were, the one under way included; which of them somebody gave up
+     * waiting for. */
     AG_ATOMIC(CUstream) submitting;
+    AG_ATOMIC(bool) submitting_apart;
     AG_ATOMIC(int) submitter;
     AG_ATOMIC(uint32_t) submission, given_up;
     AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
@@ -157,10 +160,11 @@ void ag_oplog_enter(struct ag_oplog *log);
 /* The same for a thread whose current context is the log's. */
 void ag_oplog_enter_current(struct ag_oplog *log);
 /* A submission may block: the driver's queue of a stream has room for about 1,020 launches. Enters
- * like ag_oplog_enter, unless the lock's holder is inside such a submission to another stream than
- * `about` and does not come out of it: then false. What is left there was not asked for: another
- * stream's work, by a call that without the shim would not have returned yet. AG_ABOUT_ALL always
- * enters, AG_ABOUT_NO_STREAM waits for no stream's sake. */
+ * like ag_oplog_enter, unless the lock's holder is inside such a submission to a stream that `about` is in no
+ * order with, and does not come out of it: then false. What is left there was not asked for: another
+ * stream's work, by a call that without the shim would not have returned yet. AG_ABOUT_NO_STREAM waits for no
+ * stream's sake. AG_ABOUT_ALL always enters: nobody knows what the call does, so what the program asked for
+ * before it has to be with the driver first (C1, C3), however long the driver takes. */
 bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about);
 /* The same as ag_oplog_enter_current does. */
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about);

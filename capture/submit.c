@@ -51,22 +51,23 @@ static void count_eager(struct ag_capture *cap, const struct ag_launch *l, enum 
     ag_count(&cap->counters->eager[why], !l->copy);
 }
 
-/* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
-static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
-{
-    ag_drain(cap, AG_DRAIN_ASYNC, l->stream, l->row);
-    const CUresult pending = ag_take_pending(cap);
-    if (pending != CUDA_SUCCESS)
-        return pending;
-    count_eager(cap, l, why);
-    return ag_settle_status(cap, send(cap, l));
-}
-
 /* Entry points that mean the per-thread default stream by NULL. */
 static bool is_per_thread(enum ag_row row)
 {
     return row == AG_ROW_cuLaunchKernel_ptsz || row == AG_ROW_cuLaunchKernelEx_ptsz ||
            row == AG_ROW_cuMemcpyDtoDAsync_v2_ptsz || row == AG_ROW_cuMemcpyAsync_ptsz;
+}
+
+/* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
+static CUresult pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
+{
+    const bool per_thread = !l->stream && is_per_thread(l->row);
+    ag_drain(cap, AG_DRAIN_ASYNC, per_thread ? CU_STREAM_PER_THREAD : l->stream, l->row);
+    const CUresult pending = ag_take_pending(cap);
+    if (pending != CUDA_SUCCESS)
+        return pending;
+    count_eager(cap, l, why);
+    return ag_settle_status(cap, send(cap, l));
 }
 
 static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct ag_launch *l)

@@ -33,7 +33,8 @@
     }
 
 #define BOTH(kind, symbol, about, parameters, arguments)                                           \
-    kind(symbol, about, parameters, arguments) kind(symbol##_ptsz, about, parameters, arguments)
+    kind(symbol, about, parameters, arguments)                                                     \
+        kind(symbol##_ptsz, (about) ? (about) : CU_STREAM_PER_THREAD, parameters, arguments)
 #define BOTH_PTDS(kind, symbol, about, parameters, arguments)                                      \
     kind(symbol, about, parameters, arguments) kind(symbol##_ptds, about, parameters, arguments)
 

@@ -20,6 +20,8 @@ namespace
 const CUstream kFull = reinterpret_cast<CUstream>(0x71000);
 const CUstream kNone = reinterpret_cast<CUstream>(0x70000);
 const CUstream kOther = reinterpret_cast<CUstream>(0x72000);
+const CUstream kFar = reinterpret_cast<CUstream>(0x73000);   // of another context
+const CUstream kApart = reinterpret_cast<CUstream>(0x74000); // made with CU_STREAM_NON_BLOCKING
 
 // The gate of the full stream. Static: the driver's functions have no argument for it.
 std::atomic<CUstream> full{kNone};
@@ -69,6 +71,41 @@ CUresult BlockingLaunch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, uns
     return launch_now(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
 }
 
+// Two contexts, where a test asks for them. The hooks of a thread see one current.
+const CUcontext kHere = reinterpret_cast<CUcontext>(0x1000);
+const CUcontext kThere = reinterpret_cast<CUcontext>(0x2000);
+thread_local CUcontext current; // NULL: kHere
+thread_local CUcontext pushed_over;
+CUresult CurrentOfThread(CUcontext *c)
+{
+    *c = current ? current : kHere;
+    return CUDA_SUCCESS;
+}
+
+CUresult PushContext(CUcontext c)
+{
+    pushed_over = std::exchange(current, c);
+    return CUDA_SUCCESS;
+}
+
+CUresult PopContext(CUcontext *c)
+{
+    *c = std::exchange(current, pushed_over);
+    return CUDA_SUCCESS;
+}
+
+CUresult ContextOfStream(CUstream s, CUcontext *c)
+{
+    *c = s == kFar ? kThere : kHere;
+    return CUDA_SUCCESS;
+}
+
+CUresult FlagsOfStream(CUstream s, unsigned *flags)
+{
+    *flags = s == kApart ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+    return CUDA_SUCCESS;
+}
+
 class Bypass : public ::testing::Test
 {
   protected:
@@ -81,7 +118,16 @@ class Bypass : public ::testing::Test
         std::copy(d.table.slot, d.table.slot + AG_ROWS, slots);
         launch_now = ag_real(&d.table, cuLaunchKernel);
         slots[AG_ROW_cuLaunchKernel] = reinterpret_cast<ag_fn>(BlockingLaunch);
+        slots[AG_ROW_cuStreamGetFlags] = reinterpret_cast<ag_fn>(FlagsOfStream);
         d.table.slot = slots;
+        current = kHere;
+    }
+    void UseTwoContexts()
+    {
+        slots[AG_ROW_cuCtxGetCurrent] = reinterpret_cast<ag_fn>(CurrentOfThread);
+        slots[AG_ROW_cuCtxPushCurrent_v2] = reinterpret_cast<ag_fn>(PushContext);
+        slots[AG_ROW_cuCtxPopCurrent_v2] = reinterpret_cast<ag_fn>(PopContext);
+        slots[AG_ROW_cuStreamGetCtx] = reinterpret_cast<ag_fn>(ContextOfStream);
     }
     ~Bypass() override
     {
@@ -147,6 +193,22 @@ TEST_F(Bypass, C3ACallAboutAnotherStreamReturns)
     EXPECT_EQ(before + 3, d.executed.size());
 }
 
+// NULL means another stream to the entry points with a default stream per thread.
+TEST_F(Bypass, C3ALaunchIntoTheStreamOfAThreadReturns)
+{
+    slots[AG_ROW_cuLaunchKernel_ptsz] = reinterpret_cast<ag_fn>(launch_now);
+    unsigned long long value = 1;
+    void *params[] = {&value};
+    ag_launch l = {};
+    l.row = AG_ROW_cuLaunchKernel_ptsz;
+    l.handle = f;
+    l.config = {{1, 1, 1}, {32, 1, 1}, 0};
+    l.params = params;
+    FillUp(kFull);
+    EXPECT_TRUE(ReturnsMeanwhile([&] { EXPECT_EQ(CUDA_SUCCESS, ag_submit_launch(&d.cap, &l)); }));
+    EXPECT_EQ(before + 1 + 3, d.executed.size());
+}
+
 TEST_F(Bypass, C1ACallAboutTheSameStreamWaits)
 {
     FillUp(kFull);
@@ -189,6 +251,53 @@ TEST_F(Bypass, C4TheLivenessThreadDoesNotWaitForALegacyStreamThatIsFull)
         ag_look(&d.cap);
         ag_look(&d.cap);
     }));
+}
+
+// The legacy stream waits for no stream made with CU_STREAM_NON_BLOCKING, and no such stream for it.
+TEST_F(Bypass, C3ACallAboutANonBlockingStreamReturnsBesideALegacyStreamThatIsFull)
+{
+    Loop(kApart, 8);
+    FillUp(nullptr);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        Drain(kApart);
+        for (int i = 0; i < 12; i++)
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kApart));
+    }));
+    EXPECT_EQ(before + 12 + 3, d.executed.size());
+}
+
+TEST_F(Bypass, C3ACallAboutTheLegacyStreamReturnsBesideANonBlockingStreamThatIsFull)
+{
+    Loop(nullptr, 8);
+    for (const CUstream legacy : {CU_STREAM_LEGACY, static_cast<CUstream>(nullptr)}) {
+        FillUp(kApart);
+        EXPECT_TRUE(ReturnsMeanwhile([&] {
+            Drain(legacy);
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 7, legacy));
+        }));
+        EXPECT_EQ(before + 1 + 3, d.executed.size());
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+        inside = open_gate = false;
+        full = kNone;
+    }
+}
+
+// ... and each context has a legacy stream of its own.
+TEST_F(Bypass, C3CallsOfAnotherContextReturnBesideALegacyStreamThatIsFull)
+{
+    UseTwoContexts();
+    current = kThere;
+    Loop(kFar, 8);
+    current = kHere;
+    FillUp(nullptr);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        current = kThere;
+        Drain(kFar);
+        Drain(nullptr);
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 7, kFar));
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 7));
+    }));
+    EXPECT_EQ(before + 2 + 3, d.executed.size());
 }
 
 TEST_F(Bypass, C1LaunchesIntoAnotherStreamGoOnInTheirOrder)
@@ -238,34 +347,6 @@ TEST_F(Bypass, C2AnErrorOfWhatWasLeftBehindIsToldOnce)
     EXPECT_EQ(before + 2, d.executed.size()) << "the first and the third of three";
 }
 
-thread_local CUcontext current = reinterpret_cast<CUcontext>(0x1000);
-const CUstream kFar = reinterpret_cast<CUstream>(0x73000);
-
-CUresult CurrentOfThread(CUcontext *c)
-{
-    *c = current;
-    return CUDA_SUCCESS;
-}
-
-CUresult PushContext(CUcontext c)
-{
-    current = c;
-    return CUDA_SUCCESS;
-}
-
-CUresult PopContext(CUcontext *c)
-{
-    *c = current;
-    current = reinterpret_cast<CUcontext>(0x1000);
-    return CUDA_SUCCESS;
-}
-
-CUresult ContextOfStream(CUstream s, CUcontext *c)
-{
-    *c = reinterpret_cast<CUcontext>(s == kFar ? 0x2000 : 0x1000);
-    return CUDA_SUCCESS;
-}
-
 // The error that keeps a launch from being made is told by that launch, whoever asks at the same moment.
 std::function<void()> *at_second_question;
 int questions;
@@ -299,25 +380,22 @@ TEST_F(Bypass, C1ALaunchThatAnswersSuccessWasMadeThoughAnotherThreadTookTheError
 TEST_F(Bypass, DISABLED_C4WhatAnotherContextHoldsIsSubmittedWhileTheLivenessThreadIsStuck)
 {
     static std::thread looking;
-    slots[AG_ROW_cuCtxGetCurrent] = reinterpret_cast<ag_fn>(CurrentOfThread);
-    slots[AG_ROW_cuCtxPushCurrent_v2] = reinterpret_cast<ag_fn>(PushContext);
-    slots[AG_ROW_cuCtxPopCurrent_v2] = reinterpret_cast<ag_fn>(PopContext);
-    slots[AG_ROW_cuStreamGetCtx] = reinterpret_cast<ag_fn>(ContextOfStream);
+    UseTwoContexts();
     d.liveness.bound_us = 20000;
     d.cap.start_thread = [](void *(*body)(void *), void *argument) {
         looking = std::thread(body, argument);
         return true;
     };
     Loop(kFull, 8);
-    current = reinterpret_cast<CUcontext>(0x2000);
+    current = kThere;
     Loop(kFar, 8);
     full = kFull;
-    current = reinterpret_cast<CUcontext>(0x1000);
+    current = kHere;
     for (int i = 0; i < 3; i++)
         EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kFull));
     while (!inside) // the liveness thread
         std::this_thread::yield();
-    current = reinterpret_cast<CUcontext>(0x2000);
+    current = kThere;
     watched = kFar;
     EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 1, kFar));
     EXPECT_EQ(0, seen) << "held";
@@ -325,7 +403,7 @@ TEST_F(Bypass, DISABLED_C4WhatAnotherContextHoldsIsSubmittedWhileTheLivenessThre
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_EQ(1, seen);
     Open();
-    current = reinterpret_cast<CUcontext>(0x1000);
+    current = kHere;
     EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
     d.cap.off = true;
     ag_liveness_rouse(&d.liveness);

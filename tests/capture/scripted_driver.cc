@@ -97,6 +97,11 @@ CUresult StreamGetId(CUstream s, unsigned long long *id)
     *id = reinterpret_cast<uintptr_t>(s);
     return Enter("cuStreamGetId");
 }
+CUresult StreamGetFlags(CUstream, unsigned *flags)
+{
+    *flags = CU_STREAM_DEFAULT;
+    return Enter("cuStreamGetFlags");
+}
 CUresult ParamInfo(CUfunction f, size_t i, size_t *offset, size_t *size)
 {
     if (!functions.count(f))
@@ -276,6 +281,7 @@ void FillSlots()
     SLOT(cuCtxGetCurrent, GetCurrent);
     SLOT(cuStreamGetCtx, StreamGetCtx);
     SLOT(cuStreamGetId, StreamGetId);
+    SLOT(cuStreamGetFlags, StreamGetFlags);
     SLOT(cuFuncGetParamInfo, ParamInfo);
     SLOT(cuFuncGetModule, GetModule);
     SLOT(cuFuncGetName, GetName);
