@@ -285,13 +285,16 @@ static bool look(struct ag_oplog *log, struct wait *w)
         w->submission = 0;
         return false;
     }
+    if (atomic_load(&log->given_up) == now)
+        return true;
     if (w->submission != now)
         w->holder = (struct ag_progress){0};
     w->submission = now;
     w->had_ns += ag_progress_since(&w->holder, thread, 2000ull * LOOK_US);
-    if (w->had_ns >= GIVE_UP_NS)
-        atomic_store(&log->given_up, now);
-    return atomic_load(&log->given_up) == now;
+    if (w->had_ns < GIVE_UP_NS)
+        return false;
+    atomic_store(&log->given_up, now);
+    return true;
 }
 
 static bool wait_for(struct ag_oplog *log, CUstream about)

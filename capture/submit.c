@@ -430,9 +430,8 @@ static void count_passed(struct ag_stream *s)
     struct ag_oplog *log = s->log;
     const uint32_t passed = atomic_load_explicit(&s->passed, memory_order_relaxed) + 1;
     atomic_store_explicit(&s->passed, passed, memory_order_relaxed);
-    if (passed < ASIDE_BATCH)
-        return;
-    ag_oplog_enter(log);
+    if (passed < ASIDE_BATCH || !ag_oplog_enter_for(log, s->handle))
+        return; /* the batch grows */
     ag_policy_passed(s->policy, passed);
     atomic_store(&s->passed, 0);
     atomic_store(&s->aside, ag_policy_aside(s->policy));

@@ -141,6 +141,15 @@ class Bypass : public ::testing::Test
             EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
         }
     }
+    // Returns how many launches it took.
+    uint64_t BeSteppedAsideFrom(CUstream s)
+    {
+        uint64_t n = 0;
+        for (unsigned grid = 1; n < 100000 && !d.counters.asides.load(); n++)
+            d.Launch8(f, n, 1 + ((grid = grid * 1103515245u + 12345u) >> 16) % 256, s);
+        EXPECT_GT(d.counters.asides.load(), 0u);
+        return n;
+    }
     // Three launches of a learned loop are held for `s`; a thread that submits them blocks in the first.
     void FillUp(CUstream s)
     {
@@ -321,16 +330,39 @@ TEST_F(Bypass, C1LaunchesIntoAnotherStreamGoOnInTheirOrder)
 // C5: where policy has stepped aside from the other stream, it is told of launches now and then.
 TEST_F(Bypass, C3LaunchesIntoAStreamThatWasSteppedAsideFromGoOn)
 {
-    unsigned grid = 1;
-    for (int i = 0; i < 100000 && !d.counters.asides.load(); i++)
-        d.Launch8(f, i, 1 + ((grid = grid * 1103515245u + 12345u) >> 16) % 256, kOther);
-    ASSERT_GT(d.counters.asides.load(), 0u);
+    BeSteppedAsideFrom(kOther);
     FillUp(kFull);
     EXPECT_TRUE(ReturnsMeanwhile([&] {
         for (int i = 0; i < 3000; i++)
             EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kOther));
     }));
     EXPECT_EQ(before + 3000 + 3, d.executed.size());
+}
+
+// ... and where that falls into the moment in which somebody begins to submit, it is told later.
+TEST_F(Bypass, C3ABatchOfLaunchesIsToldToPolicyWhenTheLockIsFree)
+{
+    uint64_t launches = BeSteppedAsideFrom(kOther) + 3000;
+    struct ag_oplog *log = d.cap.logs[0];
+    log->submitting = kFull;
+    log->submission++;
+    log->lock.state = 1;
+    std::promise<void> done;
+    auto holder = std::async(std::launch::async, [&, until = done.get_future()] {
+        const bool in_time = until.wait_for(std::chrono::seconds(3)) == std::future_status::ready;
+        log->submitting = nullptr;
+        if (log->lock.state.exchange(0) == 2)
+            ag_lock_wake(&log->lock);
+        return in_time;
+    });
+    for (int i = 0; i < 3000; i++) // this thread: it knows the stream
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kOther));
+    done.set_value();
+    EXPECT_TRUE(holder.get());
+    for (uint64_t i = 0; i < 1024 && d.counters.launches_seen.load() != launches; i++, launches++)
+        d.Launch8(f, i, 1, kOther);
+    EXPECT_EQ(launches, d.counters.launches_seen.load());
+    EXPECT_EQ(launches, d.executed.size());
 }
 
 // C2: a held launch that fails beside calls that went on is told once, by a later call.
