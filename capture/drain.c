@@ -2,6 +2,7 @@
  * See submit.h.
  * Start at   ag_drain() */
 #include "capture/guard.h"
+#include "capture/liveness.h"
 #include "capture/replay.h"
 #include "capture/submit.h"
 #include <string.h>
@@ -450,16 +451,30 @@ static bool overdue(struct ag_oplog *log)
     return ++log->looks + 1 >= 2 * patience || silent;
 }
 
-void ag_look(struct ag_capture *cap)
+/* What is overdue goes to the driver. False: that took so long that another thread has the watch. */
+static bool submit_overdue(struct ag_oplog *log)
 {
-    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
-        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        if (!overdue(log) || !ag_oplog_enter_for(log, AG_ABOUT_NO_STREAM))
-            continue;
-        if (log->sent < log->n && log->looked == atomic_load(&log->flushes) + 1) {
+    struct ag_capture *cap = log->cap;
+    const uint32_t looked = log->looked; /* the watch's */
+    atomic_store(&log->attended, true);
+    const uint32_t shift = ag_liveness_away(cap->liveness);
+    if (ag_oplog_enter_for(log, AG_ABOUT_NO_STREAM)) {
+        if (log->sent < log->n && looked == atomic_load(&log->flushes) + 1) {
             ag_count(&cap->counters->liveness_flushes, 1);
             finish(log, AG_DRAIN_BREAK, AG_REFUSAL_LIVENESS);
         }
         ag_oplog_leave(log);
     }
+    atomic_store(&log->attended, false);
+    return ag_liveness_back(cap->liveness, shift);
+}
+
+bool ag_look(struct ag_capture *cap)
+{
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (!atomic_load(&log->attended) && overdue(log) && !submit_overdue(log))
+            return false;
+    }
+    return true;
 }

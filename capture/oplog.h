@@ -88,9 +88,10 @@ struct ag_oplog {
     AG_ATOMIC(uint32_t) flushes;  /* changes whenever held ops were submitted */
     AG_ATOMIC(uint32_t) arrived;  /* changes whenever an op was held */
     AG_ATOMIC(uint32_t) patience; /* bounds that the open segment may be held for */
-    /* The liveness thread's own: at its last look `flushes` + 1 and `arrived`, and the looks since
+    /* The watch's own (liveness.h): at its last look `flushes` + 1 and `arrived`, and the looks since
      * `flushes` changed. */
     uint32_t looked, looked_arrived, looks;
+    AG_ATOMIC(bool) attended; /* a liveness thread is about to submit, or at it */
     /* The stream that the lock's holder is submitting to, NULL: none; whether it is apart; the thread it
      * is; how many submissions there were, the one under way included; which of them somebody gave up
      * waiting for. */

@@ -1,205 +1,21 @@
 // A submission that blocks because the driver's queue of a stream is full, and what other threads may
-// do meanwhile. The scripted driver stands still inside cuLaunchKernel for one stream until told.
-#include "tests/capture/scripted_driver.h"
-
-#include <gtest/gtest.h>
-
-#include <pthread.h>
-#include <sched.h>
-#include <time.h>
-
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <future>
-#include <thread>
-#include <utility>
+// do meanwhile.
+#include "tests/capture/full_stream.h"
 
 namespace
 {
-const CUstream kFull = reinterpret_cast<CUstream>(0x71000);
-const CUstream kNone = reinterpret_cast<CUstream>(0x70000);
-const CUstream kOther = reinterpret_cast<CUstream>(0x72000);
-const CUstream kFar = reinterpret_cast<CUstream>(0x73000);   // of another context
-const CUstream kApart = reinterpret_cast<CUstream>(0x74000); // made with CU_STREAM_NON_BLOCKING
-
-// The gate of the full stream. Static: the driver's functions have no argument for it.
-std::atomic<CUstream> full{kNone};
-std::atomic<CUstream> watched{kNone};
-std::atomic<int> seen{0};     // launches into it
-std::atomic<int> pause_ms{0}; // of each launch into the full stream
-std::atomic<int> work_ms{0};  // processor time of each, on a processor that is not given willingly
-std::atomic<bool> inside{false}, open_gate{false};
-ag_fn slots[AG_ROWS];
-__typeof__(&cuLaunchKernel) launch_now;
-
-void Pin(pthread_t thread)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET(0, &one);
-    EXPECT_EQ(0, pthread_setaffinity_np(thread, sizeof one, &one));
-}
-
-// A thread that gets what others leave of a processor.
-void WorkWhereItIsBusy(int ms)
-{
-    const sched_param none = {};
-    Pin(pthread_self());
-    EXPECT_EQ(0, pthread_setschedparam(pthread_self(), SCHED_IDLE, &none));
-    const clock_t until = clock_t(ms) * 1000000;
-    timespec t, began;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &began);
-    do
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    while ((t.tv_sec - began.tv_sec) * 1000000000 + t.tv_nsec - began.tv_nsec < until);
-}
-
-CUresult BlockingLaunch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                        unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
-                        void **extra)
-{
-    seen += s == watched;
-    if (s == full) {
-        inside = true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
-        if (work_ms)
-            WorkWhereItIsBusy(work_ms);
-        while (!open_gate)
-            std::this_thread::yield();
-    }
-    return launch_now(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
-}
-
-// Two contexts, where a test asks for them. The hooks of a thread see one current.
-const CUcontext kHere = reinterpret_cast<CUcontext>(0x1000);
-const CUcontext kThere = reinterpret_cast<CUcontext>(0x2000);
-thread_local CUcontext current; // NULL: kHere
-thread_local CUcontext pushed_over;
-CUresult CurrentOfThread(CUcontext *c)
-{
-    *c = current ? current : kHere;
-    return CUDA_SUCCESS;
-}
-
-CUresult PushContext(CUcontext c)
-{
-    pushed_over = std::exchange(current, c);
-    return CUDA_SUCCESS;
-}
-
-CUresult PopContext(CUcontext *c)
-{
-    *c = std::exchange(current, pushed_over);
-    return CUDA_SUCCESS;
-}
-
-CUresult ContextOfStream(CUstream s, CUcontext *c)
-{
-    *c = s == kFar ? kThere : kHere;
-    return CUDA_SUCCESS;
-}
-
-CUresult FlagsOfStream(CUstream s, unsigned *flags)
-{
-    *flags = s == kApart ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
-    return CUDA_SUCCESS;
-}
-
-class Bypass : public ::testing::Test
-{
-  protected:
-    Bypass() : f(d.Function("f", {8}))
-    {
-        full = watched = kNone;
-        seen = 0;
-        inside = open_gate = false;
-        pause_ms = work_ms = 0;
-        std::copy(d.table.slot, d.table.slot + AG_ROWS, slots);
-        launch_now = ag_real(&d.table, cuLaunchKernel);
-        slots[AG_ROW_cuLaunchKernel] = reinterpret_cast<ag_fn>(BlockingLaunch);
-        slots[AG_ROW_cuStreamGetFlags] = reinterpret_cast<ag_fn>(FlagsOfStream);
-        d.table.slot = slots;
-        current = kHere;
-    }
-    void UseTwoContexts()
-    {
-        slots[AG_ROW_cuCtxGetCurrent] = reinterpret_cast<ag_fn>(CurrentOfThread);
-        slots[AG_ROW_cuCtxPushCurrent_v2] = reinterpret_cast<ag_fn>(PushContext);
-        slots[AG_ROW_cuCtxPopCurrent_v2] = reinterpret_cast<ag_fn>(PopContext);
-        slots[AG_ROW_cuStreamGetCtx] = reinterpret_cast<ag_fn>(ContextOfStream);
-    }
-    ~Bypass() override
-    {
-        Open();
-    }
-    void Loop(CUstream s, int rounds)
-    {
-        for (int k = 0; k < rounds; k++) {
-            for (int i = 0; i < 12; i++)
-                EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, s));
-            EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
-        }
-    }
-    // Returns how many launches it took.
-    uint64_t BeSteppedAsideFrom(CUstream s)
-    {
-        uint64_t n = 0;
-        for (unsigned grid = 1; n < 100000 && !d.counters.asides.load(); n++)
-            d.Launch8(f, n, 1 + ((grid = grid * 1103515245u + 12345u) >> 16) % 256, s);
-        EXPECT_GT(d.counters.asides.load(), 0u);
-        return n;
-    }
-    // Three launches of a learned loop are held for `s`; a thread that submits them blocks in the first.
-    void FillUp(CUstream s)
-    {
-        Loop(s, 8);
-        for (int i = 0; i < 3; i++)
-            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, s));
-        before = d.executed.size();
-        full = s ? s : CU_STREAM_LEGACY;
-        blocked = std::thread(
-            [this] { ag_drain(&d.cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuMemAlloc_v2); });
-        while (!inside)
-            std::this_thread::yield();
-    }
-    void Open()
-    {
-        open_gate = true;
-        if (blocked.joinable())
-            blocked.join();
-    }
-    // Whether the call returns while the queue is full. The gate is open afterwards.
-    bool ReturnsMeanwhile(const std::function<void()> &call, int ms = 3000)
-    {
-        std::promise<void> done;
-        std::future<void> result = done.get_future();
-        std::thread caller([&] {
-            call();
-            done.set_value();
-        });
-        const bool returned =
-            result.wait_for(std::chrono::milliseconds(ms)) == std::future_status::ready;
-        Open();
-        caller.join();
-        return returned;
-    }
-    void Drain(CUstream about)
-    {
-        ag_drain(&d.cap, AG_DRAIN_ASYNC, about, AG_ROW_cuEventQuery);
-    }
-
-    ScriptedDriver d;
-    CUfunction f;
-    std::thread blocked;
-    size_t before = 0;
-};
+using Bypass = FullStream;
 
 TEST_F(Bypass, C3ACallAboutAnotherStreamReturns)
 {
-    FillUp(kFull);
-    EXPECT_TRUE(ReturnsMeanwhile([&] { Drain(kOther); }));
-    EXPECT_EQ(before + 3, d.executed.size());
+    for (const bool on_a_processor : {false, true}) { // the driver waits asleep, or not
+        spins = on_a_processor;
+        FillUp(kFull);
+        EXPECT_TRUE(ReturnsMeanwhile([&] { Drain(kOther); }));
+        EXPECT_EQ(before + 3, d.executed.size());
+        inside = open_gate = false;
+        full = kNone;
+    }
 }
 
 // NULL means another stream to the entry points with a default stream per thread.
@@ -407,41 +223,6 @@ TEST_F(Bypass, C1ALaunchThatAnswersSuccessWasMadeThoughAnotherThreadTookTheError
     EXPECT_EQ(before + 2 + success, d.executed.size()) << "of three held ones one failed";
 }
 
-// C4. Red: there is one liveness thread, and it is inside the submission that blocks. Two programs' worth of
-// conditions: a stream without room whose last launches are held, and silence in another context.
-TEST_F(Bypass, DISABLED_C4WhatAnotherContextHoldsIsSubmittedWhileTheLivenessThreadIsStuck)
-{
-    static std::thread looking;
-    UseTwoContexts();
-    d.liveness.bound_us = 20000;
-    d.cap.start_thread = [](void *(*body)(void *), void *argument) {
-        looking = std::thread(body, argument);
-        return true;
-    };
-    Loop(kFull, 8);
-    current = kThere;
-    Loop(kFar, 8);
-    full = kFull;
-    current = kHere;
-    for (int i = 0; i < 3; i++)
-        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kFull));
-    while (!inside) // the liveness thread
-        std::this_thread::yield();
-    current = kThere;
-    watched = kFar;
-    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 1, kFar));
-    EXPECT_EQ(0, seen) << "held";
-    for (int i = 0; i < 100 && !seen; i++)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_EQ(1, seen);
-    Open();
-    current = kHere;
-    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
-    d.cap.off = true;
-    ag_liveness_rouse(&d.liveness);
-    looking.join();
-}
-
 // C3, C5: a segment that goes op by op into a queue where room comes now and then.
 TEST_F(Bypass, C3ACallAboutAnotherStreamDoesNotWaitForAWholeSegmentThatGoesSlowly)
 {
@@ -462,7 +243,7 @@ TEST_F(Bypass, C3ACallAboutAnotherStreamDoesNotWaitForAWholeSegmentThatGoesSlowl
     full = kFull;
     blocked = std::thread([this] { Drain(AG_ABOUT_ALL); });
     while (!inside)
-        std::this_thread::yield();
+        Doze();
     Drain(kOther);
     EXPECT_LT(seen, 12) << "of 20";
     pause_ms = 0;
@@ -475,7 +256,7 @@ TEST_F(Bypass, C1ACallAboutAnotherStreamWaitsForAThreadThatIsKeptOffItsProcessor
 {
     std::atomic<bool> over{false};
     std::thread busy([&] {
-        Pin(pthread_self());
+        Pin();
         while (!over)
             ;
     });
