@@ -138,25 +138,31 @@ CUresult ag_deliver(struct ag_capture *cap, CUresult ret)
 }
 
 /* Drains under every log's lock, whatever it looks like from outside. Who enters a log afterwards
- * sees what was written before this (`off`, `capturing`), and holds nothing. */
-static void drain_surely(struct ag_capture *cap, enum ag_drain_kind kind)
+ * sees what was written before this (`off`, `capturing`), and holds nothing. False: a log was left alone
+ * (see ag_oplog_enter_for), whose work is being submitted. */
+static bool drain_surely(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about)
 {
+    bool all = true;
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        ag_oplog_enter(log);
+        if (!ag_oplog_enter_for(log, about)) {
+            all = false;
+            continue;
+        }
         if (log->n)
             finish(log, kind, AG_REFUSAL_SHORT);
         ag_oplog_leave(log);
     }
+    return all;
 }
 
-/* Nothing is held any more; where no error waits either, the hooks may become bare jumps. */
+/* Nothing is held any more; where no error waits either, and no submission that bare calls could
+ * overtake, the hooks may become bare jumps. */
 void ag_capture_settle(struct ag_capture *cap)
 {
     if (ag_thread.busy || atomic_exchange(&cap->off, true))
         return;
-    drain_surely(cap, AG_DRAIN_BREAK);
-    if (!atomic_load(&cap->troubled))
+    if (drain_surely(cap, AG_DRAIN_BREAK, AG_ABOUT_NO_STREAM) && !atomic_load(&cap->troubled))
         cap->turned_off(cap);
 }
 
@@ -392,7 +398,7 @@ void ag_capture_begins(struct ag_capture *cap, enum ag_row row)
     if (ag_thread.busy)
         return;
     ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
-    drain_surely(cap, AG_DRAIN_ASYNC);
+    drain_surely(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL);
 }
 
 void ag_capture_began(struct ag_capture *cap, CUresult ret)

@@ -122,8 +122,8 @@ struct ag_capture {
     AG_ATOMIC(uint32_t) troubled;  /* logs with a pending error */
     AG_ATOMIC(bool) off;           /* nothing is held any more, for good */
     AG_ATOMIC(const char *) off_reason; /* set first: somebody found a reason under a lock */
-    /* Given by the owner. `turned_off` is called without locks, once nothing is held and no error
-     * is pending. */
+    /* Given by the owner. `turned_off` is called without locks, once nothing is held or being submitted
+     * and no error is pending. */
     void (*turned_off)(struct ag_capture *cap);
     bool (*start_thread)(void *(*body)(void *), void *argument);
     bool (*may_build)(

@@ -1,5 +1,6 @@
 // A submission that blocks because the driver's queue of a stream is full, and what other threads may
 // do meanwhile.
+#include "capture/record.h"
 #include "tests/capture/full_stream.h"
 
 namespace
@@ -179,6 +180,28 @@ TEST_F(Bypass, C3ABatchOfLaunchesIsToldToPolicyWhenTheLockIsFree)
         d.Launch8(f, i, 1, kOther);
     EXPECT_EQ(launches, d.counters.launches_seen.load());
     EXPECT_EQ(launches, d.executed.size());
+}
+
+// C3, at the end of the process too: a thread that found no room does not keep another from leaving.
+TEST_F(Bypass, C3HoldingEndsBesideAStreamThatIsFull)
+{
+    FillUp(kFull);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        ag_capture_wish_off(&d.cap, "a test");
+        ag_capture_settle(&d.cap);
+    }));
+    EXPECT_FALSE(d.turned_off) << "bare calls would overtake what is being submitted";
+    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 3, 1, kFull));
+    EXPECT_EQ(before + 4, d.executed.size());
+    EXPECT_EQ(0u, ag_open_logs.load());
+}
+
+TEST_F(Bypass, C3GraphsAreWrittenDownBesideAStreamThatIsFull)
+{
+    Loop(kOther, 8);
+    FillUp(kFull);
+    snprintf(d.options.dump, sizeof d.options.dump, "%s", testing::TempDir().c_str());
+    EXPECT_TRUE(ReturnsMeanwhile([&] { ag_record_all(&d.cap); }));
 }
 
 // C2: a held launch that fails beside calls that went on is told once, by a later call.
