@@ -3,6 +3,7 @@
  * Start at   ag_drain() */
 #include "capture/guard.h"
 #include "capture/idle.h"
+#include "capture/liveness.h"
 #include "capture/replay.h"
 #include "capture/submit.h"
 #include <string.h>
@@ -163,26 +164,32 @@ static void count_passed(struct ag_oplog *log)
 }
 
 /* Drains under every log's lock, whatever it looks like from outside. Who enters a log afterwards
- * sees what was written before this (`off`, `capturing`), and holds nothing. */
-static void drain_surely(struct ag_capture *cap, enum ag_drain_kind kind)
+ * sees what was written before this (`off`, `capturing`), and holds nothing. False: a log was left alone
+ * (see ag_oplog_enter_for), whose work is being submitted. */
+static bool drain_surely(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about)
 {
+    bool all = true;
     for (uint32_t i = 0, n = logs(cap); i < n; i++) {
         struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        ag_oplog_enter(log);
+        if (!ag_oplog_enter_for(log, about)) {
+            all = false;
+            continue;
+        }
         if (log->n)
             finish(log, kind, AG_REFUSAL_SHORT);
         count_passed(log);
         ag_oplog_leave(log);
     }
+    return all;
 }
 
-/* Nothing is held any more; where no error waits either, the hooks may become bare jumps. */
+/* Nothing is held any more; where no error waits either, and no submission that bare calls could
+ * overtake, the hooks may become bare jumps. */
 void ag_capture_settle(struct ag_capture *cap)
 {
     if (ag_thread.busy || atomic_exchange(&cap->off, true))
         return;
-    drain_surely(cap, AG_DRAIN_BREAK);
-    if (!atomic_load(&cap->troubled))
+    if (drain_surely(cap, AG_DRAIN_BREAK, AG_ABOUT_NO_STREAM) && !atomic_load(&cap->troubled))
         cap->turned_off(cap);
 }
 
@@ -419,7 +426,7 @@ void ag_capture_begins(struct ag_capture *cap, enum ag_row row)
     if (ag_thread.busy)
         return;
     ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
-    drain_surely(cap, AG_DRAIN_ASYNC);
+    drain_surely(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL);
 }
 
 void ag_capture_began(struct ag_capture *cap, CUresult ret)
@@ -478,16 +485,30 @@ static bool overdue(struct ag_oplog *log)
     return ++log->looks + 1 >= 2 * patience || silent;
 }
 
-void ag_look(struct ag_capture *cap)
+/* What is overdue goes to the driver. False: that took so long that another thread has the watch. */
+static bool submit_overdue(struct ag_oplog *log)
 {
-    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
-        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
-        if (!overdue(log) || !ag_oplog_enter_for(log, AG_ABOUT_NO_STREAM))
-            continue;
-        if (log->sent < log->n && log->looked == atomic_load(&log->flushes) + 1) {
+    struct ag_capture *cap = log->cap;
+    const uint32_t looked = log->looked; /* the watch's */
+    atomic_store(&log->attended, true);
+    const uint32_t shift = ag_liveness_away(cap->liveness);
+    if (ag_oplog_enter_for(log, AG_ABOUT_NO_STREAM)) {
+        if (log->sent < log->n && looked == atomic_load(&log->flushes) + 1) {
             ag_count(&cap->counters->liveness_flushes, 1);
             finish(log, AG_DRAIN_BREAK, AG_REFUSAL_LIVENESS);
         }
         ag_oplog_leave(log);
     }
+    atomic_store(&log->attended, false);
+    return ag_liveness_back(cap->liveness, shift);
+}
+
+bool ag_look(struct ag_capture *cap)
+{
+    for (uint32_t i = 0, n = logs(cap); i < n; i++) {
+        struct ag_oplog *log = atomic_load_explicit(&cap->logs[i], memory_order_relaxed);
+        if (!atomic_load(&log->attended) && overdue(log) && !submit_overdue(log))
+            return false;
+    }
+    return true;
 }

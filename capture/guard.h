@@ -12,6 +12,7 @@ struct ag_stream;
 
 struct ag_thread {
     int busy;
+    int number; /* the kernel's; 0 until the thread has submitted something */
     /* The last stream this thread launched into; valid while `epoch` is the capture's. */
     CUcontext ctx;
     CUstream handle;

@@ -5,6 +5,7 @@
 #include "capture/graph.h"
 #include "capture/guard.h"
 #include "capture/idle.h"
+#include "capture/progress.h"
 #include "capture/record.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
@@ -87,6 +88,15 @@ static bool belongs(struct ag_oplog *log, CUstream handle, uint64_t *out_id)
     return true;
 }
 
+/* Does the legacy stream neither wait for it nor it for the legacy stream? */
+static bool is_apart(struct ag_capture *cap, CUstream handle)
+{
+    unsigned flags = 0;
+    return handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD &&
+           ag_real(cap->drv, cuStreamGetFlags)(handle, &flags) == CUDA_SUCCESS &&
+           flags & CU_STREAM_NON_BLOCKING;
+}
+
 static struct ag_stream *make_stream(struct ag_oplog *log, CUstream handle)
 {
     struct ag_stream *s = calloc(1, sizeof *s);
@@ -116,8 +126,10 @@ struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle)
         return s;
     if (!belongs(log, handle, &id) || (!s && !(s = make_stream(log, handle))))
         return NULL;
-    if (s->id != id)
+    if (s->id != id) {
         ag_stream_forget(s);
+        s->apart = is_apart(log->cap, handle);
+    }
     s->id = id;
     s->epoch = epoch;
     atomic_store(&log->used, true);
@@ -224,34 +236,82 @@ void ag_oplog_enter_current(struct ag_oplog *log)
     ag_lock_take(&log->lock);
 }
 
-/* The lock is taken. Is the holder inside a submission that the caller need not wait for? Work that
- * is behind the legacy stream in CUDA's order has to; a call that submits nothing is behind none. */
-static bool may_leave_alone(struct ag_oplog *log, CUstream about)
+/* Somebody who waits for a log's lock. */
+struct wait {
+    CUstream about;
+    bool asked, elsewhere, apart; /* about the stream: is the rest known, is it another context's */
+    uint32_t submission;       /* seen at the last look, 0: none that the call need not wait for */
+    struct ag_progress holder; /* of that submission */
+    uint64_t had_ns;           /* by all holders inside such submissions */
+};
+
+/* Calls the driver without a lock: if it blocked here, so would the program's own call. */
+static void ask(const struct ag_oplog *log, struct wait *w)
 {
-    const CUstream to = atomic_load(&log->submitting);
-    return to && to != about && (to != CU_STREAM_LEGACY || about == AG_ABOUT_NO_STREAM);
+    const struct ag_driver *drv = log->cap->drv;
+    const bool own = w->about != CU_STREAM_LEGACY && w->about != CU_STREAM_PER_THREAD;
+    CUcontext ctx = NULL;
+    const CUresult ret =
+        own ? ag_real(drv, cuStreamGetCtx)(w->about, &ctx) : ag_real(drv, cuCtxGetCurrent)(&ctx);
+    w->asked = true;
+    w->elsewhere = ret == CUDA_SUCCESS && ctx && ctx != log->ctx;
+    w->apart = is_apart(log->cap, w->about);
 }
 
-/* Longer than a thread is kept off a loaded machine's processors: giving up without need would let
- * the driver see calls in another order than the program made them. */
-#define GIVE_UP_US 100000
+/* The lock is taken. Is the holder inside a submission that the caller need not wait for? The legacy stream of
+ * a context and its other streams wait for each other's work, unless they are apart; a call that submits
+ * nothing is behind none. */
+static bool may_leave_alone(struct ag_oplog *log, struct wait *w)
+{
+    const CUstream to = atomic_load(&log->submitting);
+    const bool apart = atomic_load(&log->submitting_apart);
+    if (!to || w->about == AG_ABOUT_NO_STREAM)
+        return to != NULL;
+    if (to != CU_STREAM_LEGACY && w->about != CU_STREAM_LEGACY)
+        return to != w->about;
+    if (!w->asked)
+        ask(log, w);
+    return w->elsewhere || (to == CU_STREAM_LEGACY ? w->apart : apart);
+}
+
+/* How long a holder may be at it, on a processor or asleep in the driver: all that the longest segment takes
+ * on a fast host several times. The time for which it waits for a processor does not count: to give up then
+ * would let the driver see calls in another order than the program made them. */
+#define GIVE_UP_NS 100000000u
+#define LOOK_US 10000
+
+/* True: left alone. */
+static bool look(struct ag_oplog *log, struct wait *w)
+{
+    const uint32_t now = atomic_load(&log->submission);
+    const int thread = atomic_load(&log->submitter);
+    if (!may_leave_alone(log, w) || atomic_load(&log->submission) != now) {
+        w->submission = 0;
+        return false;
+    }
+    if (atomic_load(&log->given_up) == now)
+        return true;
+    if (w->submission != now)
+        w->holder = (struct ag_progress){0};
+    w->submission = now;
+    w->had_ns += ag_progress_since(&w->holder, thread, 2000ull * LOOK_US);
+    if (w->had_ns < GIVE_UP_NS)
+        return false;
+    atomic_store(&log->given_up, now);
+    return true;
+}
 
 static bool wait_for(struct ag_oplog *log, CUstream about)
 {
-    if (about == AG_ABOUT_ALL || about == CU_STREAM_LEGACY) {
+    struct wait w = {.about = about ? about : CU_STREAM_LEGACY};
+    if (about == AG_ABOUT_ALL) {
         ag_lock_wait(&log->lock);
         return true;
     }
-    for (;;) {
-        const uint32_t before = atomic_load(&log->submission);
-        if (atomic_load(&log->given_up) == before && may_leave_alone(log, about) &&
-            atomic_load(&log->submission) == before)
-            return false;
-        if (ag_lock_wait_for(&log->lock, GIVE_UP_US))
+    while (!look(log, &w))
+        if (ag_lock_wait_for(&log->lock, LOOK_US))
             return true;
-        if (may_leave_alone(log, about) && atomic_load(&log->submission) == before)
-            atomic_store(&log->given_up, before);
-    }
+    return false;
 }
 
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about)
@@ -287,11 +347,16 @@ bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about)
     return entered;
 }
 
-void ag_oplog_submits(struct ag_oplog *log, CUstream stream)
+void ag_oplog_submits(struct ag_oplog *log)
 {
     const uint32_t n = atomic_load_explicit(&log->submission, memory_order_relaxed) + 1;
+    if (!ag_thread.number)
+        ag_thread.number = ag_progress_self();
     atomic_store_explicit(&log->submission, n ? n : 1, memory_order_relaxed);
-    atomic_store_explicit(&log->submitting, stream, memory_order_release);
+    atomic_store_explicit(&log->submitter, ag_thread.number, memory_order_relaxed);
+    /* Released, as the next: who reads it reads this number or a later one afterwards. */
+    atomic_store_explicit(&log->submitting_apart, log->cur->apart, memory_order_release);
+    atomic_store_explicit(&log->submitting, log->cur->handle, memory_order_release);
 }
 
 void ag_oplog_submitted(struct ag_oplog *log)

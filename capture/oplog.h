@@ -26,8 +26,8 @@ extern "C" {
 #define AG_CONTEXTS_MAX 256
 #define AG_MADE_SLOTS 1024 /* power of two */
 
-/* In place of the stream that a call is about. */
-#define AG_ABOUT_ALL ((CUstream)0)
+/* In place of the stream that a call is about. NULL is the legacy stream. */
+#define AG_ABOUT_ALL ((CUstream) ~(uintptr_t)1)
 #define AG_ABOUT_NO_STREAM ((CUstream) ~(uintptr_t)0)
 
 struct ag_graph;
@@ -43,6 +43,7 @@ struct ag_op {
 struct ag_stream {
     CUstream handle; /* key; both spellings of the legacy stream are CU_STREAM_LEGACY */
     uint64_t id;     /* cuStreamGetId, unique in the process */
+    bool apart;      /* CU_STREAM_NON_BLOCKING: in no order with the legacy stream */
     uint32_t epoch;  /* ag_capture.epoch when handle and id were last seen to belong together */
     struct ag_oplog *log;
     struct ag_policy *policy;
@@ -93,12 +94,16 @@ struct ag_oplog {
     AG_ATOMIC(uint32_t) flushes;  /* changes whenever held ops were submitted */
     AG_ATOMIC(uint32_t) arrived;  /* changes whenever an op was held */
     AG_ATOMIC(uint32_t) patience; /* bounds that the open segment may be held for */
-    /* The liveness thread's own: at its last look `flushes` + 1 and `arrived`, and the looks since
+    /* The watch's own (liveness.h): at its last look `flushes` + 1 and `arrived`, and the looks since
      * `flushes` changed. */
     uint32_t looked, looked_arrived, looks;
-    /* The stream that the lock's holder is submitting to, NULL: none; how many submissions there
-     * were, the one under way included; which of them somebody gave up waiting for. */
+    AG_ATOMIC(bool) attended; /* a liveness thread is about to submit, or at it */
+    /* The stream that the lock's holder is submitting to, NULL: none; whether it is apart; the thread it
+     * is; how many submissions there were, the one under way included; which of them somebody gave up
+     * waiting for. */
     AG_ATOMIC(CUstream) submitting;
+    AG_ATOMIC(bool) submitting_apart;
+    AG_ATOMIC(int) submitter;
     AG_ATOMIC(uint32_t) submission, given_up;
     /* The stream in a trial, NULL: none; since when the program has seen it idle, 0: it is not; how
      * long it was, not yet told; the event that stands for all its work. See idle.h. */
@@ -141,8 +146,8 @@ struct ag_capture {
     AG_ATOMIC(uint32_t) troubled; /* logs with a pending error */
     AG_ATOMIC(bool) off;          /* nothing is held any more, for good */
     AG_ATOMIC(const char *) off_reason; /* set first: somebody found a reason under a lock */
-    /* Given by the owner. `turned_off` is called without locks, once nothing is held and no error
-     * is pending. */
+    /* Given by the owner. `turned_off` is called without locks, once nothing is held or being submitted
+     * and no error is pending. */
     void (*turned_off)(struct ag_capture *cap);
     bool (*start_thread)(void *(*body)(void *), void *argument);
     bool (*may_build)(
@@ -180,15 +185,16 @@ void ag_oplog_enter(struct ag_oplog *log);
 /* The same for a thread whose current context is the log's. */
 void ag_oplog_enter_current(struct ag_oplog *log);
 /* A submission may block: the driver's queue of a stream has room for about 1,020 launches. Enters
- * like ag_oplog_enter, unless the lock's holder is inside such a submission to another stream than
- * `about` and does not come out of it: then false. What is left there was not asked for: another
- * stream's work, by a call that without the shim would not have returned yet. AG_ABOUT_ALL always
- * enters, AG_ABOUT_NO_STREAM waits for no stream's sake. */
+ * like ag_oplog_enter, unless the lock's holder is inside such a submission to a stream that `about` is in no
+ * order with, and does not come out of it: then false. What is left there was not asked for: another
+ * stream's work, by a call that without the shim would not have returned yet. AG_ABOUT_NO_STREAM waits for no
+ * stream's sake. AG_ABOUT_ALL always enters: nobody knows what the call does, so what the program asked for
+ * before it has to be with the driver first (C1, C3), however long the driver takes. */
 bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about);
 /* The same as ag_oplog_enter_current does. */
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about);
-/* Around each driver call that submits, under the log's lock. */
-void ag_oplog_submits(struct ag_oplog *log, CUstream stream);
+/* Around the driver calls that submit to the stream of the open segment, under the log's lock. */
+void ag_oplog_submits(struct ag_oplog *log);
 void ag_oplog_submitted(struct ag_oplog *log);
 void ag_oplog_leave(struct ag_oplog *log);
 /* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread,

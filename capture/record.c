@@ -57,11 +57,13 @@ void ag_record_all(struct ag_capture *cap)
         return;
     for (uint32_t i = 0; i < atomic_load(&cap->contexts); i++) {
         struct ag_oplog *log = atomic_load(&cap->logs[i]);
-        ag_lock_take(&log->lock);
+        if (!ag_oplog_enter_current_for(log,
+                                        AG_ABOUT_NO_STREAM)) /* its graphs stay as first written */
+            continue;
         for (const struct ag_stream *s = log->streams; s; s = s->hh.next)
             for (uint32_t k = 1; k < s->graphs; k++)
                 if (s->graph[k])
                     ag_record_graph(cap, s->graph[k]);
-        ag_lock_give(&log->lock);
+        ag_oplog_leave(log);
     }
 }

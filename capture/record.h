@@ -6,8 +6,16 @@
 
 #include "capture/oplog.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 void ag_record_graph(struct ag_capture *cap, struct ag_graph *g);
 /* All graphs of all logs, with their counts as they are now. */
 void ag_record_all(struct ag_capture *cap);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

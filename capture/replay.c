@@ -69,10 +69,10 @@ CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
     if (log->sent == log->n)
         return CUDA_SUCCESS;
     ag_count(&counters->eager[why], launches_held(log));
+    ag_oplog_submits(log);
     for (uint32_t i = log->sent; i < log->n; i++) {
         if (last != CUDA_SUCCESS)
             ag_oplog_keep_error(log, last);
-        ag_oplog_submits(log, log->cur->handle);
 #if defined(AG_MUTANT_LOST_OP)
         if (i == log->sent + 1 && log->n - log->sent > 3)
             continue;
@@ -126,7 +126,7 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
         refuse(g, AG_REFUSAL_PATCH_FAILED, CUDA_SUCCESS);
         return AG_REFUSAL_PATCH_FAILED;
     }
-    ag_oplog_submits(log, log->cur->handle);
+    ag_oplog_submits(log);
     const CUresult ret = ag_graph_launch(g, log->cap->drv);
     ag_oplog_submitted(log);
     if (ret != CUDA_SUCCESS) {
@@ -275,7 +275,7 @@ static struct ag_graph *make_graph(struct ag_oplog *log, enum ag_refusal *out_wh
 static void build(struct ag_oplog *log, uint32_t segment)
 {
     enum ag_refusal why = may_build(log);
-    ag_oplog_submits(log, log->cur->handle); /* a driver may wait for the device here as well */
+    ag_oplog_submits(log); /* a driver may wait for the device here as well */
     struct ag_graph *g = why == AG_REFUSAL_NONE ? make_graph(log, &why) : NULL;
     ag_oplog_submitted(log);
     if (g) {

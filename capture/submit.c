@@ -41,22 +41,23 @@ static void count_eager(struct ag_capture *cap, const struct ag_launch *l, enum 
     ag_count(&cap->counters->eager[why], l->kind == AG_OP_KERNEL);
 }
 
-/* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
-CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
-{
-    ag_drain(cap, AG_DRAIN_ASYNC, l->stream, l->row);
-    const CUresult pending = ag_take_pending(cap);
-    if (pending != CUDA_SUCCESS)
-        return pending;
-    count_eager(cap, l, why);
-    return ag_settle_status(cap, send(cap, l));
-}
-
 /* Entry points that mean the per-thread default stream by NULL. */
 static bool is_per_thread(enum ag_row row)
 {
     return row == AG_ROW_cuLaunchKernel_ptsz || row == AG_ROW_cuLaunchKernelEx_ptsz ||
            ag_transfer_is_per_thread(row);
+}
+
+/* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
+CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
+{
+    const bool per_thread = !l->stream && is_per_thread(l->row);
+    ag_drain(cap, AG_DRAIN_ASYNC, per_thread ? CU_STREAM_PER_THREAD : l->stream, l->row);
+    const CUresult pending = ag_take_pending(cap);
+    if (pending != CUDA_SUCCESS)
+        return pending;
+    count_eager(cap, l, why);
+    return ag_settle_status(cap, send(cap, l));
 }
 
 static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct ag_launch *l)
@@ -96,7 +97,7 @@ struct ag_stream *ag_find_stream(struct ag_capture *cap, CUstream handle, enum a
     *out_why = AG_REFUSAL_NO_MEMORY;
     struct ag_stream *s = ag_stream_of(log, handle);
     ag_oplog_leave(log);
-    *t = (struct ag_thread){t->busy, ctx, handle, epoch, s};
+    *t = (struct ag_thread){t->busy, t->number, ctx, handle, epoch, s};
     return s;
 }
 
@@ -362,7 +363,7 @@ static void refused(struct ag_oplog *log, const struct decision *d)
 static CUresult send_and_build(struct ag_oplog *log, const struct ag_launch *l,
                                const struct decision *d)
 {
-    ag_oplog_submits(log, log->cur->handle);
+    ag_oplog_submits(log);
     const CUresult ret = send(log->cap, l);
     ag_oplog_submitted(log);
     if (ret != CUDA_SUCCESS)
@@ -427,9 +428,8 @@ static void count_passed(struct ag_stream *s)
     struct ag_oplog *log = s->log;
     const uint32_t passed = atomic_load_explicit(&s->passed, memory_order_relaxed) + 1;
     atomic_store_explicit(&s->passed, passed, memory_order_relaxed);
-    if (passed < ASIDE_BATCH)
-        return;
-    ag_oplog_enter(log);
+    if (passed < ASIDE_BATCH || !ag_oplog_enter_for(log, s->handle))
+        return; /* the batch grows */
     ag_policy_passed(s->policy, passed);
     atomic_store(&s->passed, 0);
     atomic_store(&s->aside, ag_policy_aside(s->policy));

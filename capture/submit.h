@@ -82,8 +82,9 @@ void ag_capture_begins(struct ag_capture *cap, enum ag_row row);
 void ag_capture_began(struct ag_capture *cap, CUresult ret);
 void ag_capture_ended(struct ag_capture *cap, CUresult ret);
 
-/* Liveness: drains what was held at the last look already. */
-void ag_look(struct ag_capture *cap);
+/* Liveness, by the thread on watch: drains what was held at the last look already. False: it blocked, and
+ * another thread has the watch. */
+bool ag_look(struct ag_capture *cap);
 
 #ifdef __cplusplus
 }

@@ -41,7 +41,7 @@
 #define RECORD(symbol, in, parameters, arguments)                                                  \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
-        ag_drain(AG_CAP, AG_DRAIN_ASYNC, s, AG_ROW_##symbol);                                      \
+        ag_drain(AG_CAP, AG_DRAIN_ASYNC, in, AG_ROW_##symbol);                                     \
         const CUresult pending = ag_take_pending(AG_CAP);                                          \
         if (pending != CUDA_SUCCESS)                                                               \
             return pending;                                                                        \
@@ -54,7 +54,8 @@
     }
 
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
-#define BOTH(kind, symbol, ...) kind(symbol, __VA_ARGS__) kind(symbol##_ptsz, __VA_ARGS__)
+#define BOTH(kind, symbol, about, ...)                                                             \
+    kind(symbol, about, __VA_ARGS__) kind(symbol##_ptsz, PER_THREAD(about), __VA_ARGS__)
 #define BOTH_PTDS(kind, symbol, ...) kind(symbol, __VA_ARGS__) kind(symbol##_ptds, __VA_ARGS__)
 
 CUresult ag_hook_cuCtxSynchronize(void)

@@ -49,7 +49,9 @@ typedef _Atomic uint64_t ag_counter;
     AG_COUNTER(pace_trials, "times it was measured whether graphs pay and for how long to hold")   \
     AG_COUNTER(pace_eager, "trials won by holding nothing")                                        \
     AG_COUNTER(pace_patient, "trials won by holding for longer than the liveness bound")           \
-    AG_COUNTER(liveness_flushes, "times held work was submitted because the bound had passed")
+    AG_COUNTER(liveness_flushes, "times held work was submitted because the bound had passed")     \
+    AG_COUNTER(liveness_reliefs, "times a second thread took over from one that blocked doing so") \
+    AG_COUNTER(liveness_alone, "times there could be no such thread")
 
 struct ag_counters {
 #define AG_COUNTER(name, sentence) ag_counter name;

@@ -1,119 +1,38 @@
 // A submission that blocks because the driver's queue of a stream is full, and what other threads may
-// do meanwhile. The scripted driver stands still inside cuLaunchKernel for one stream until told.
-#include "tests/capture/scripted_driver.h"
-
-#include <gtest/gtest.h>
-
-#include <atomic>
-#include <chrono>
-#include <functional>
-#include <future>
-#include <thread>
-#include <utility>
+// do meanwhile.
+#include "capture/record.h"
+#include "tests/capture/full_stream.h"
 
 namespace
 {
-const CUstream kFull = reinterpret_cast<CUstream>(0x71000);
-const CUstream kNone = reinterpret_cast<CUstream>(0x70000);
-const CUstream kOther = reinterpret_cast<CUstream>(0x72000);
-
-// The gate of the full stream. Static: the driver's functions have no argument for it.
-std::atomic<CUstream> full{kNone};
-std::atomic<CUstream> watched{kNone};
-std::atomic<int> seen{0};     // launches into it
-std::atomic<int> pause_ms{0}; // of each launch into the full stream
-std::atomic<bool> inside{false}, open_gate{false};
-ag_fn slots[AG_ROWS];
-__typeof__(&cuLaunchKernel) launch_now;
-
-CUresult BlockingLaunch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                        unsigned by, unsigned bz, unsigned shared, CUstream s, void **params,
-                        void **extra)
-{
-    seen += s == watched;
-    if (s == full) {
-        inside = true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
-        while (!open_gate)
-            std::this_thread::yield();
-    }
-    return launch_now(f, gx, gy, gz, bx, by, bz, shared, s, params, extra);
-}
-
-class Bypass : public ::testing::Test
-{
-  protected:
-    Bypass() : f(d.Function("f", {8}))
-    {
-        full = kNone;
-        inside = open_gate = false;
-        std::copy(d.table.slot, d.table.slot + AG_ROWS, slots);
-        launch_now = ag_real(&d.table, cuLaunchKernel);
-        slots[AG_ROW_cuLaunchKernel] = reinterpret_cast<ag_fn>(BlockingLaunch);
-        d.table.slot = slots;
-    }
-    ~Bypass() override
-    {
-        Open();
-    }
-    void Loop(CUstream s, int rounds)
-    {
-        for (int k = 0; k < rounds; k++) {
-            for (int i = 0; i < 12; i++)
-                EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, s));
-            EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
-        }
-    }
-    // Three launches of a learned loop are held for `s`; a thread that submits them blocks in the first.
-    void FillUp(CUstream s)
-    {
-        Loop(s, 8);
-        for (int i = 0; i < 3; i++)
-            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, s));
-        before = d.executed.size();
-        full = s ? s : CU_STREAM_LEGACY;
-        blocked = std::thread(
-            [this] { ag_drain(&d.cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuMemAlloc_v2); });
-        while (!inside)
-            std::this_thread::yield();
-    }
-    void Open()
-    {
-        open_gate = true;
-        if (blocked.joinable())
-            blocked.join();
-    }
-    // Whether the call returns while the queue is full. The gate is open afterwards.
-    bool ReturnsMeanwhile(const std::function<void()> &call, int ms = 3000)
-    {
-        std::promise<void> done;
-        std::future<void> result = done.get_future();
-        std::thread caller([&] {
-            call();
-            done.set_value();
-        });
-        const bool returned =
-            result.wait_for(std::chrono::milliseconds(ms)) == std::future_status::ready;
-        Open();
-        caller.join();
-        return returned;
-    }
-    void Drain(CUstream about)
-    {
-        ag_drain(&d.cap, AG_DRAIN_ASYNC, about, AG_ROW_cuEventQuery);
-    }
-
-    ScriptedDriver d;
-    CUfunction f;
-    std::thread blocked;
-    size_t before = 0;
-};
+using Bypass = FullStream;
 
 TEST_F(Bypass, C3ACallAboutAnotherStreamReturns)
 {
+    for (const bool on_a_processor : {false, true}) { // the driver waits asleep, or not
+        spins = on_a_processor;
+        FillUp(kFull);
+        EXPECT_TRUE(ReturnsMeanwhile([&] { Drain(kOther); }));
+        EXPECT_EQ(before + 3, d.executed.size());
+        inside = open_gate = false;
+        full = kNone;
+    }
+}
+
+// NULL means another stream to the entry points with a default stream per thread.
+TEST_F(Bypass, C3ALaunchIntoTheStreamOfAThreadReturns)
+{
+    slots[AG_ROW_cuLaunchKernel_ptsz] = reinterpret_cast<ag_fn>(launch_now);
+    unsigned long long value = 1;
+    void *params[] = {&value};
+    ag_launch l = {};
+    l.row = AG_ROW_cuLaunchKernel_ptsz;
+    l.handle = f;
+    l.config = {{1, 1, 1}, {32, 1, 1}, 0};
+    l.params = params;
     FillUp(kFull);
-    EXPECT_TRUE(ReturnsMeanwhile([&] { Drain(kOther); }));
-    EXPECT_EQ(before + 3, d.executed.size());
+    EXPECT_TRUE(ReturnsMeanwhile([&] { EXPECT_EQ(CUDA_SUCCESS, ag_submit_launch(&d.cap, &l)); }));
+    EXPECT_EQ(before + 1 + 3, d.executed.size());
 }
 
 TEST_F(Bypass, C1ACallAboutTheSameStreamWaits)
@@ -160,6 +79,53 @@ TEST_F(Bypass, C4TheLivenessThreadDoesNotWaitForALegacyStreamThatIsFull)
     }));
 }
 
+// The legacy stream waits for no stream made with CU_STREAM_NON_BLOCKING, and no such stream for it.
+TEST_F(Bypass, C3ACallAboutANonBlockingStreamReturnsBesideALegacyStreamThatIsFull)
+{
+    Loop(kApart, 8);
+    FillUp(nullptr);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        Drain(kApart);
+        for (int i = 0; i < 12; i++)
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kApart));
+    }));
+    EXPECT_EQ(before + 12 + 3, d.executed.size());
+}
+
+TEST_F(Bypass, C3ACallAboutTheLegacyStreamReturnsBesideANonBlockingStreamThatIsFull)
+{
+    Loop(nullptr, 8);
+    for (const CUstream legacy : {CU_STREAM_LEGACY, static_cast<CUstream>(nullptr)}) {
+        FillUp(kApart);
+        EXPECT_TRUE(ReturnsMeanwhile([&] {
+            Drain(legacy);
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 7, legacy));
+        }));
+        EXPECT_EQ(before + 1 + 3, d.executed.size());
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+        inside = open_gate = false;
+        full = kNone;
+    }
+}
+
+// ... and each context has a legacy stream of its own.
+TEST_F(Bypass, C3CallsOfAnotherContextReturnBesideALegacyStreamThatIsFull)
+{
+    UseTwoContexts();
+    current = kThere;
+    Loop(kFar, 8);
+    current = kHere;
+    FillUp(nullptr);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        current = kThere;
+        Drain(kFar);
+        Drain(nullptr);
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 7, kFar));
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 7));
+    }));
+    EXPECT_EQ(before + 2 + 3, d.executed.size());
+}
+
 TEST_F(Bypass, C1LaunchesIntoAnotherStreamGoOnInTheirOrder)
 {
     Loop(kOther, 8);
@@ -181,16 +147,61 @@ TEST_F(Bypass, C1LaunchesIntoAnotherStreamGoOnInTheirOrder)
 // C5: where policy has stepped aside from the other stream, it is told of launches now and then.
 TEST_F(Bypass, C3LaunchesIntoAStreamThatWasSteppedAsideFromGoOn)
 {
-    unsigned grid = 1;
-    for (int i = 0; i < 100000 && !d.counters.asides.load(); i++)
-        d.Launch8(f, i, 1 + ((grid = grid * 1103515245u + 12345u) >> 16) % 256, kOther);
-    ASSERT_GT(d.counters.asides.load(), 0u);
+    BeSteppedAsideFrom(kOther);
     FillUp(kFull);
     EXPECT_TRUE(ReturnsMeanwhile([&] {
         for (int i = 0; i < 3000; i++)
             EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kOther));
     }));
     EXPECT_EQ(before + 3000 + 3, d.executed.size());
+}
+
+// ... and where that falls into the moment in which somebody begins to submit, it is told later.
+TEST_F(Bypass, C3ABatchOfLaunchesIsToldToPolicyWhenTheLockIsFree)
+{
+    uint64_t launches = BeSteppedAsideFrom(kOther) + 3000;
+    struct ag_oplog *log = d.cap.logs[0];
+    log->submitting = kFull;
+    log->submission++;
+    log->lock.state = 1;
+    std::promise<void> done;
+    auto holder = std::async(std::launch::async, [&, until = done.get_future()] {
+        const bool in_time = until.wait_for(std::chrono::seconds(3)) == std::future_status::ready;
+        log->submitting = nullptr;
+        if (log->lock.state.exchange(0) == 2)
+            ag_lock_wake(&log->lock);
+        return in_time;
+    });
+    for (int i = 0; i < 3000; i++) // this thread: it knows the stream
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kOther));
+    done.set_value();
+    EXPECT_TRUE(holder.get());
+    for (uint64_t i = 0; i < 1024 && d.counters.launches_seen.load() != launches; i++, launches++)
+        d.Launch8(f, i, 1, kOther);
+    EXPECT_EQ(launches, d.counters.launches_seen.load());
+    EXPECT_EQ(launches, d.executed.size());
+}
+
+// C3, at the end of the process too: a thread that found no room does not keep another from leaving.
+TEST_F(Bypass, C3HoldingEndsBesideAStreamThatIsFull)
+{
+    FillUp(kFull);
+    EXPECT_TRUE(ReturnsMeanwhile([&] {
+        ag_capture_wish_off(&d.cap, "a test");
+        ag_capture_settle(&d.cap);
+    }));
+    EXPECT_FALSE(d.turned_off) << "bare calls would overtake what is being submitted";
+    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 3, 1, kFull));
+    EXPECT_EQ(before + 4, d.executed.size());
+    EXPECT_EQ(0u, ag_open_logs.load());
+}
+
+TEST_F(Bypass, C3GraphsAreWrittenDownBesideAStreamThatIsFull)
+{
+    Loop(kOther, 8);
+    FillUp(kFull);
+    snprintf(d.options.dump, sizeof d.options.dump, "%s", testing::TempDir().c_str());
+    EXPECT_TRUE(ReturnsMeanwhile([&] { ag_record_all(&d.cap); }));
 }
 
 // C2: a held launch that fails beside calls that went on is told once, by a later call.
@@ -205,34 +216,6 @@ TEST_F(Bypass, C2AnErrorOfWhatWasLeftBehindIsToldOnce)
     EXPECT_EQ(CUDA_ERROR_INVALID_VALUE, d.Synchronize());
     EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
     EXPECT_EQ(before + 2, d.executed.size()) << "the first and the third of three";
-}
-
-thread_local CUcontext current = reinterpret_cast<CUcontext>(0x1000);
-const CUstream kFar = reinterpret_cast<CUstream>(0x73000);
-
-CUresult CurrentOfThread(CUcontext *c)
-{
-    *c = current;
-    return CUDA_SUCCESS;
-}
-
-CUresult PushContext(CUcontext c)
-{
-    current = c;
-    return CUDA_SUCCESS;
-}
-
-CUresult PopContext(CUcontext *c)
-{
-    *c = current;
-    current = reinterpret_cast<CUcontext>(0x1000);
-    return CUDA_SUCCESS;
-}
-
-CUresult ContextOfStream(CUstream s, CUcontext *c)
-{
-    *c = reinterpret_cast<CUcontext>(s == kFar ? 0x2000 : 0x1000);
-    return CUDA_SUCCESS;
 }
 
 // The error that keeps a launch from being made is told by that launch, whoever asks at the same moment.
@@ -263,47 +246,8 @@ TEST_F(Bypass, C1ALaunchThatAnswersSuccessWasMadeThoughAnotherThreadTookTheError
     EXPECT_EQ(before + 2 + success, d.executed.size()) << "of three held ones one failed";
 }
 
-// C4. Red: there is one liveness thread, and it is inside the submission that blocks. Two programs' worth of
-// conditions: a stream without room whose last launches are held, and silence in another context.
-TEST_F(Bypass, DISABLED_C4WhatAnotherContextHoldsIsSubmittedWhileTheLivenessThreadIsStuck)
-{
-    static std::thread looking;
-    slots[AG_ROW_cuCtxGetCurrent] = reinterpret_cast<ag_fn>(CurrentOfThread);
-    slots[AG_ROW_cuCtxPushCurrent_v2] = reinterpret_cast<ag_fn>(PushContext);
-    slots[AG_ROW_cuCtxPopCurrent_v2] = reinterpret_cast<ag_fn>(PopContext);
-    slots[AG_ROW_cuStreamGetCtx] = reinterpret_cast<ag_fn>(ContextOfStream);
-    d.liveness.bound_us = 20000;
-    d.cap.start_thread = [](void *(*body)(void *), void *argument) {
-        looking = std::thread(body, argument);
-        return true;
-    };
-    Loop(kFull, 8);
-    current = reinterpret_cast<CUcontext>(0x2000);
-    Loop(kFar, 8);
-    full = kFull;
-    current = reinterpret_cast<CUcontext>(0x1000);
-    for (int i = 0; i < 3; i++)
-        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1, kFull));
-    while (!inside) // the liveness thread
-        std::this_thread::yield();
-    current = reinterpret_cast<CUcontext>(0x2000);
-    watched = kFar;
-    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0, 1, kFar));
-    EXPECT_EQ(0, seen) << "held";
-    for (int i = 0; i < 100 && !seen; i++)
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    EXPECT_EQ(1, seen);
-    Open();
-    current = reinterpret_cast<CUcontext>(0x1000);
-    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
-    d.cap.off = true;
-    ag_liveness_rouse(&d.liveness);
-    looking.join();
-}
-
-// C3, C5. Red: a segment that goes op by op into a queue where room comes now and then makes progress with each op, so
-// nobody gives up, and a call about another stream waits for all of it.
-TEST_F(Bypass, DISABLED_C3ACallAboutAnotherStreamDoesNotWaitForAWholeSegmentThatGoesSlowly)
+// C3, C5: a segment that goes op by op into a queue where room comes now and then.
+TEST_F(Bypass, C3ACallAboutAnotherStreamDoesNotWaitForAWholeSegmentThatGoesSlowly)
 {
     auto launch = [&](int n) {
         for (int i = 0; i < n; i++)
@@ -314,16 +258,39 @@ TEST_F(Bypass, DISABLED_C3ACallAboutAnotherStreamDoesNotWaitForAWholeSegmentThat
         EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
     }
     launch(4 + 8 + 16 + 20); // the first three are segments; the rest is held
+    before = d.executed.size();
+    watched = kFull;
+    seen = 0;
     open_gate = true;
     pause_ms = 60;
     full = kFull;
     blocked = std::thread([this] { Drain(AG_ABOUT_ALL); });
     while (!inside)
-        std::this_thread::yield();
-    const auto began = std::chrono::steady_clock::now();
+        Doze();
     Drain(kOther);
-    EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(400));
+    EXPECT_LT(seen, 12) << "of 20";
     pause_ms = 0;
+    blocked.join();
+    EXPECT_EQ(before + 20, d.executed.size());
+}
+
+// C1: a holder that only waits for a processor gets on by itself, and what it submits goes first.
+TEST_F(Bypass, C1ACallAboutAnotherStreamWaitsForAThreadThatIsKeptOffItsProcessor)
+{
+    std::atomic<bool> over{false};
+    std::thread busy([&] {
+        Pin();
+        while (!over)
+            ;
+    });
+    open_gate = true;
+    work_ms = 1;
+    FillUp(kFull);
+    Drain(kOther);
+    EXPECT_EQ(before + 3, d.executed.size());
+    over = true;
+    busy.join();
+    Open();
 }
 
 // Many threads ask for the lock while submissions come and go: nobody sleeps for ever.

@@ -1,6 +1,7 @@
 #include "tests/capture/scripted_driver.h"
 
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "gtest/gtest.h"
@@ -32,8 +33,17 @@ std::map<void *, std::pair<void *, size_t>> nodes; // node handle -> graph, inde
 uintptr_t next_handle;
 const CUcontext kContext = reinterpret_cast<CUcontext>(0x1000);
 
+std::mutex written; // what logs of several contexts write down
+
+void Execute(ScriptedDriver::Executed e)
+{
+    std::lock_guard<std::mutex> lock(written);
+    self->executed.push_back(std::move(e));
+}
+
 CUresult Enter(const char *entry)
 {
+    std::lock_guard<std::mutex> lock(written);
     const int n = ++self->calls[entry];
     auto at = failures.find(entry);
     if (at == failures.end() || !at->second.count(n))
@@ -106,6 +116,11 @@ CUresult StreamGetId(CUstream s, unsigned long long *id)
     *id = reinterpret_cast<uintptr_t>(s);
     return Enter("cuStreamGetId");
 }
+CUresult StreamGetFlags(CUstream, unsigned *flags)
+{
+    *flags = CU_STREAM_DEFAULT;
+    return Enter("cuStreamGetFlags");
+}
 CUresult ParamInfo(CUfunction f, size_t i, size_t *offset, size_t *size)
 {
     if (!functions.count(f))
@@ -136,7 +151,7 @@ CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned, unsigned, unsigned bx
         params = unpacked.data();
     const CUresult ret = Enter("cuLaunchKernel");
     if (ret == CUDA_SUCCESS)
-        self->executed.push_back({Line({f, gx, bx, Bytes(f, params)}), "eager", s});
+        Execute({Line({f, gx, bx, Bytes(f, params)}), "eager", s});
     return ret;
 }
 unsigned Cluster(const CUlaunchAttribute *attrs, unsigned n)
@@ -150,7 +165,7 @@ CUresult LaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, vo
 {
     const CUresult ret = Enter("cuLaunchKernelEx");
     if (ret == CUDA_SUCCESS)
-        self->executed.push_back(
+        Execute(
             {Line({f, c->gridDimX, c->blockDimX, Bytes(f, params), Cluster(c->attrs, c->numAttrs)}),
              "eager", c->hStream});
     return ret;
@@ -222,7 +237,7 @@ CUresult CopyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s)
 {
     const CUresult ret = Enter("cuMemcpyDtoDAsync_v2");
     if (ret == CUDA_SUCCESS)
-        self->executed.push_back({Line({nullptr, 0, 0, CopyText(to, from, n)}), "eager", s});
+        Execute({Line({nullptr, 0, 0, CopyText(to, from, n)}), "eager", s});
     return ret;
 }
 CUresult LoadFunction(CUfunction)
@@ -298,7 +313,7 @@ CUresult GraphLaunch(CUgraphExec x, CUstream s)
     EXPECT_TRUE(execs.count(x)) << "an exec that exists";
     if (ret == CUDA_SUCCESS)
         for (const Node &n : execs[x].nodes)
-            self->executed.push_back({Line(n), "graph", s});
+            Execute({Line(n), "graph", s});
     return ret;
 }
 CUresult ExecDestroy(CUgraphExec x)
@@ -328,6 +343,7 @@ void FillSlots()
     SLOT(cuCtxGetCurrent, GetCurrent);
     SLOT(cuStreamGetCtx, StreamGetCtx);
     SLOT(cuStreamGetId, StreamGetId);
+    SLOT(cuStreamGetFlags, StreamGetFlags);
     SLOT(cuFuncGetParamInfo, ParamInfo);
     SLOT(cuFuncGetModule, GetModule);
     SLOT(cuFuncGetName, GetName);

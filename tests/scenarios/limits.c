@@ -263,6 +263,20 @@ static void ask_beside_a_blocked_launch(void)
     open_gate(&t, gate, thread);
 }
 
+/* The program ends while a thread of it is inside a launch that blocks, and nobody opens the gate. */
+static void exit_beside_a_blocked_launch(void)
+{
+    static struct stuck t; /* the thread outlives this function */
+    unsigned *gate;
+    pthread_t thread;
+    scene_open();
+    t = stuck_thread(&gate);
+    pthread_create(&thread, NULL, fill_the_queue, &t);
+    until_blocked(&t);
+    printf("leaves\n");
+    exit(0);
+}
+
 const struct scene_case scene_limits[] = {{"C5-never-repeating", never_repeating},
                                           {"C6-many-sequences", many_sequences},
                                           {"C5-short-lived", short_lived},
@@ -270,4 +284,5 @@ const struct scene_case scene_limits[] = {{"C5-never-repeating", never_repeating
                                           {"C6-many-contexts", many_contexts},
                                           {"C3-ask-beside-launch", ask_beside_a_blocked_launch},
                                           {"C7-fork-beside-launch", fork_beside_a_blocked_launch},
+                                          {"C3-exit-beside-launch", exit_beside_a_blocked_launch},
                                           {NULL, NULL}};

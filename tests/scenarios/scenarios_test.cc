@@ -422,6 +422,18 @@ TEST(Promise, C7AForkedChildIsNotBlockedByWhatAnotherThreadOfItsParentHolds)
     EXPECT_GT(shim.log.in_graphs(), 0u);
 }
 
+TEST(Promise, C3AProcessEndsThoughOneOfItsThreadsIsBlockedInALaunch)
+{
+    const Env dump = {{"AUTOGRAPH_DUMP", ag_test::make_dir("ag-leaves")}};
+    Played native = play("C3-exit-beside-launch", false),
+           shim = play("C3-exit-beside-launch", true, dump);
+    EXPECT_EQ("leaves\n", native.run.out);
+    EXPECT_EQ(0, native.run.status);
+    EXPECT_EQ(native.run.out, shim.run.out);
+    EXPECT_EQ(native.run.status, shim.run.status) << shim.run.err;
+    EXPECT_GT(number_after(shim.stats, "\"graph_launches\": "), 0) << "statistics were written";
+}
+
 TEST(Promise, C7TheKillSwitchLeavesEverythingToTheDriver)
 {
     Env off = {{"AUTOGRAPH", "off"}, {"SIMCUDA_LOG_CALLS", "1"}};
