@@ -232,6 +232,26 @@ TEST_F(JudgeOps, SeesLostOrderOfTheLegacyStream)
     EXPECT_NE("", why());
 }
 
+// A legacy stream waits for a value; before that is written down another thread's free is called, on a blocking
+// stream. The launch that the wait holds up need not follow the free.
+TEST_F(Judge, TakesAWaitForAValueToStandWhereItsOperationStands)
+{
+    native.expected = "track 0\nS 1 legacy 0\nS 7 blocking 0\nS 8 blocking 0\n"
+                      "X 0 1 1.0 1 waitValue32 - - - at=0x10,value=0x1,flags=0\n"
+                      "W 4 5 1.0 1 v1\nops 1\n"
+                      "track 1\nX 2 3 2.0 7 memFree - - - at=0x20,n=4\n"
+                      "X 6 7 3.0 8 step 1,1,1 1,1,1 0 cc\nops 2\n";
+    native.log.executed = {moved(1, "1", "waitValue32", "at=0x10,value=0x1,flags=0"),
+                           executed(2, "8", "step", "cc"), moved(3, "7", "memFree", "at=0x20,n=4")};
+    native.log.executed[1].sub = 3; // the launch came last, and ran while the free still waited
+    native.log.executed[2].sub = 2;
+    native.ends = {{1, 1}, {2, 2}, {3, 3}};
+    shim = native;
+    EXPECT_EQ("", why());
+    shim.ends[1] = 2; // the wait itself has to be over
+    EXPECT_NE("", why());
+}
+
 TEST_F(JudgeOps, LetsGraphsRegroupStreamsButNotAcrossACallThatDrains)
 {
     shim.log.executed[1].sub =

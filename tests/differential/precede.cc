@@ -112,7 +112,10 @@ struct Precedence {
         std::vector<const Accepted *> f;
         auto own = e.streams.find(call.stream);
         add(&f, at[call.stream], call);
-        if (own == e.streams.end() || own->second.order == "free")
+        // A wait for a value is written down after the operation that waits, which reached the driver before: what
+        // another thread called in between is not before it.
+        const bool value = call.line == 'W' && call.what[0] == 'v';
+        if (value || own == e.streams.end() || own->second.order == "free")
             return f;
         for (const auto &[other, frontier] : at) {
             auto s = e.streams.find(other);

@@ -246,7 +246,7 @@ static void lives(int primary)
         last_function = made.vary[0];
         printf("goes: %d\n", primary ? cuDevicePrimaryCtxReset(device) : cuCtxDestroy(ctx));
     }
-    printf("contexts that came back: %d, functions: %d\n", same, same_function);
+    printf("contexts that came back: %d, functions: %s\n", same, same_function ? "some" : "none");
 }
 
 static void reset_and_again(void)
