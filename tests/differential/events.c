@@ -234,7 +234,7 @@ void df_value_pair(struct df_step *step)
     struct df_stream *from = df_stream_of(step, &a);
     struct df_stream *to = df_stream_at(step, (int)(step->action->pick[0] % DF_STREAMS), &b);
     uint32_t v = ++lane->value, way = step->action->pick[1] % 4u;
-    CUdeviceptr at = lane->values + 8u * (v % 32u);
+    CUdeviceptr at = lane->values + 8u * (v % DF_VALUES);
     int buffer = df_owned(lane, a, df_value(step, 2));
     bool first = way == 3 && a != b && to->kind == DF_NON_BLOCKING && from->kind == DF_NON_BLOCKING;
     if (first) {

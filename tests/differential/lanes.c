@@ -241,7 +241,7 @@ static CUresult make_blocks(struct df_lane *lane)
 
 static CUresult make_memory(struct df_step *step)
 {
-    static const uint32_t zero[64];
+    static const uint32_t zero[2 * DF_VALUES];
     struct df_lane *lane = step->lane;
     void *mapped = NULL;
     CUresult ret = cuMemHostAlloc((void **)&lane->pinned, DF_PINNED, 0);

@@ -15,6 +15,8 @@
 enum {
     DF_BYTES = 4096, /* of each buffer */
     DF_WORDS = DF_BYTES / 4,
+    DF_VALUES =
+        4096, /* more than a lane uses: a late write into one used again would undo a newer one */
     DF_LARGE =
         256 * 1024, /* of the one large buffer; its first DF_BYTES are used like any other's */
     DF_BUFFERS = 12,
