@@ -244,10 +244,12 @@ void ag_memory_came(struct ag_capture *cap, CUdeviceptr base, size_t bytes)
         ag_memory_add(&cap->memory, base, bytes, ctx);
 }
 
-void ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row)
+bool ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row)
 {
+    CUcontext now = NULL;
     ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
-    ag_memory_remove(&cap->memory, base);
+    const CUcontext ctx = ag_memory_remove(&cap->memory, base);
+    return ctx && ag_real(cap->drv, cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now == ctx;
 }
 
 void ag_retire_contexts(struct ag_capture *cap, enum ag_row row)

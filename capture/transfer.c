@@ -66,7 +66,7 @@ static uint64_t extent(enum ag_row row, const struct ag_fill *f)
     return all;
 }
 
-/* Where every byte is known to be live (C2), and there is a kernel to stand for it. */
+/* Where every byte is known to be live (C2), and there is a kernel to stand for it, or no graph will need one. */
 static bool may_be_held(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f)
 {
     const uint64_t all = extent(row, f);
@@ -75,6 +75,8 @@ static bool may_be_held(struct ag_capture *cap, enum ag_row row, const struct ag
     if (!all || ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx ||
         !ag_memory_generation(&cap->memory, f->to, all, ctx))
         return false;
+    if (cap->options->mode == AG_MODE_OBSERVE)
+        return true;
     struct ag_oplog *log = ag_oplog_of(cap, ctx);
     const bool ready = log && ag_fill_is_ready(&log->filler, cap->drv, ctx, &wanted);
     if (log && wanted)

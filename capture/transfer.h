@@ -23,8 +23,8 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
 CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f,
                         CUstream stream);
 
-/* The program is about to wait for all work of the current context, in a synchronisation, a free, a module's coming or
- * going: the one time to load what memsets need. What was held has been drained. */
+/* The program is certain to wait for all work of the current context, in cuCtxSynchronize or the free of an allocation:
+ * the one time to load what memsets need. What was held has been drained. */
 void ag_before_waiting(struct ag_capture *cap);
 
 /* Every asynchronous memset: AG_FILLS(X) is X(bits of an element, its type) for each size; of each there are

@@ -323,3 +323,25 @@ TEST(O38, C1AfterAResetNothingOfTheOldContextIsUsed)
           "cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2", "cuStreamSynchronize"})
         EXPECT_EQ(p.native.log.calls(symbol), p.shim.log.calls(symbol)) << symbol;
 }
+
+// What fails, or has nothing to do, does not wait for the device: nor may what the shim does inside it.
+TEST(Memsets, C4MakeNoCallWaitThatWouldNotWait)
+{
+    Pair p = same_as_native("memset-beside-a-waiting-kernel");
+    EXPECT_GT(in_graphs(p.shim.log, "ag_fill"), 0u);
+}
+
+TEST(Memsets, C5AreReplayedWhereTheProgramWaitsInNothingButFrees)
+{
+    Pair p = same_as_native("memset-and-free");
+    EXPECT_GT(in_graphs(p.shim.log, "ag_fill"), 0u);
+}
+
+// AUTOGRAPH=observe changes nothing: the program's own module is the only one.
+TEST(Memsets, C6ObservedLoadNoKernel)
+{
+    Env observe = {{"AUTOGRAPH", "observe"}, {"SIMCUDA_LOG_CALLS", "1"}};
+    Pair p = same_as_native("memset-loop", observe, ANYHOW);
+    EXPECT_EQ(p.native.log.calls("cuModuleLoadData"), p.shim.log.calls("cuModuleLoadData"));
+    EXPECT_EQ(0, number_after(p.shim.stats, "\"memsets_unproven\": ")) << p.shim.stats;
+}
