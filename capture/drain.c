@@ -227,7 +227,6 @@ static void forget_context(struct ag_oplog *log, const void *unused)
 {
     (void)unused;
     ag_oplog_forget(log);
-    ag_fill_doubt(&log->filler);
     atomic_fetch_add(&log->cap->epoch, 1);
     atomic_store(&log->used, false);
     atomic_store(&log->anchored, 1); /* nothing to tell policy about, and no context to enter */
@@ -256,6 +255,9 @@ void ag_retire_contexts(struct ag_capture *cap, enum ag_row row)
 {
     ag_memory_clear(&cap->memory);
     retire(cap, row, forget_context, NULL);
+    /* A log has one from its first memset on, be it ever so unused otherwise. */
+    for (uint32_t i = 0, n = logs(cap); i < n; i++)
+        ag_fill_doubt(&atomic_load_explicit(&cap->logs[i], memory_order_relaxed)->filler);
 }
 
 static void forget_all(struct ag_oplog *log, const void *unused)

@@ -197,6 +197,23 @@ TEST_F(Fills, UseTheKernelOfTheContextThatLivesNow)
     EXPECT_EQ(asked, Ran(d));
 }
 
+// The same where a context saw one memset and no launch: there is nothing else to forget in it.
+TEST_F(Fills, UseTheKernelOfTheContextThatLivesNowWhateverRanInTheOthers)
+{
+    for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_PER_THREAD}) {
+        ag_memory_came(&d.cap, A, 4096);
+        d.Fill(KINDS[0].row, KINDS[0].fill, stream);
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+        ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+        d.context_id++;
+    }
+    ag_memory_came(&d.cap, A, 4096);
+    for (unsigned k = 0; k < 8; k++)
+        Iterate(24, 0);
+    EXPECT_EQ(3, d.calls["cuModuleLoadData"]) << "each context has a kernel of its own";
+    EXPECT_GT(Ran(d, "graph").size(), 0u);
+}
+
 // A large one gains nothing from a graph.
 TEST_F(Fills, ThatAreLargeAreMadeAtOnce)
 {

@@ -18,6 +18,33 @@ static CUstream work_and_fill(CUmodule varying, CUdeviceptr x, unsigned rounds)
     return s;
 }
 
+/* Contexts that see a memset and nothing else, each with the handle of the one before; then one that works. */
+static void contexts_one_after_another(void)
+{
+    CUdevice device;
+    CUcontext ctx, first = NULL;
+    CUdeviceptr x;
+    unsigned again = 0;
+    NEED(cuInit(0));
+    NEED(cuDeviceGet(&device, 0));
+    for (unsigned life = 0; life < 8; life++) {
+        NEED(cuCtxCreate(&ctx, NULL, 0, device));
+        again += ctx == first;
+        first = ctx;
+        x = scene_buffer();
+        NEED(cuMemsetD32Async(x, life, 4, life % 2 ? CU_STREAM_PER_THREAD : NULL));
+        NEED(cuCtxSynchronize());
+        if (life % 4 < 2)
+            NEED(cuMemsetD8Async(x, 1, 5, CU_STREAM_PER_THREAD));
+        NEED(cuCtxDestroy(ctx));
+    }
+    NEED(cuCtxCreate(&ctx, NULL, 0, device));
+    x = scene_buffer();
+    CUstream s = work_and_fill(scene_load("varying"), x, ROUNDS);
+    scene_show("x", 0, s, x);
+    printf("contexts that came back: %u\n", again);
+}
+
 /* Calls that the driver answers at once, while a kernel waits for the very thread that makes them. */
 static void beside_a_waiting_kernel(void)
 {
@@ -82,6 +109,7 @@ static void plain_loop(void)
 }
 
 const struct scene_case scene_fills[] = {
+    {"memset-contexts", contexts_one_after_another},
     {"memset-beside-a-waiting-kernel", beside_a_waiting_kernel},
     {"memset-loop", plain_loop},
     {"memset-and-free", freed_each_round},

@@ -324,6 +324,14 @@ TEST(O38, C1AfterAResetNothingOfTheOldContextIsUsed)
         EXPECT_EQ(p.native.log.calls(symbol), p.shim.log.calls(symbol)) << symbol;
 }
 
+// The shim's own kernel belongs to a context, not to the handle that the context has.
+TEST(Memsets, C1InAContextWithTheHandleOfAnotherUseNothingOfTheOther)
+{
+    Pair p = same_as_native("memset-contexts");
+    EXPECT_GT(number_after(p.native.run.out, "contexts that came back: "), 0) << p.native.run.out;
+    EXPECT_GT(in_graphs(p.shim.log, "ag_fill"), 0u);
+}
+
 // What fails, or has nothing to do, does not wait for the device: nor may what the shim does inside it.
 TEST(Memsets, C4MakeNoCallWaitThatWouldNotWait)
 {
