@@ -136,15 +136,14 @@ CUresult ag_deliver(struct ag_capture *cap, CUresult ret)
     return pending == CUDA_SUCCESS ? ret : pending;
 }
 
-/* Launches of streams that policy has stepped aside from, not counted yet. */
-static void count_passed(struct ag_oplog *log)
+/* Launches of a stream that policy has stepped aside from, not counted yet. */
+static void count_passed(struct ag_stream *s)
 {
-    for (struct ag_stream *s = log->streams; s; s = s->hh.next) {
-        const uint32_t passed = atomic_exchange(&s->passed, 0);
-        ag_policy_passed(s->policy, passed);
-        ag_count(&log->cap->counters->launches_seen, passed);
-        ag_count(&log->cap->counters->eager[AG_REFUSAL_ASIDE], passed);
-    }
+    struct ag_counters *counters = s->log->cap->counters;
+    const uint32_t passed = atomic_exchange(&s->passed, 0);
+    ag_policy_passed(s->policy, passed);
+    ag_count(&counters->launches_seen, passed);
+    ag_count(&counters->eager[AG_REFUSAL_ASIDE], passed);
 }
 
 /* Drains under every log's lock, whatever it looks like from outside. Who enters a log afterwards
@@ -156,7 +155,8 @@ static void drain_surely(struct ag_capture *cap, enum ag_drain_kind kind)
         ag_oplog_enter(log);
         if (log->n)
             finish(log, kind, AG_REFUSAL_SHORT);
-        count_passed(log);
+        for (struct ag_stream *s = log->streams; s; s = s->hh.next)
+            count_passed(s);
         ag_oplog_leave(log);
     }
 }
@@ -211,8 +211,10 @@ static void forget_stream(struct ag_oplog *log, const void *handle)
 #ifdef AG_MUTANT_STREAM_KEPT /* launches of a destroyed stream are held as before */
     s = NULL;
 #endif
-    if (s)
-        ag_stream_free(s);
+    if (!s)
+        return;
+    count_passed(s);
+    ag_stream_free(s);
 }
 
 void ag_retire_stream(struct ag_capture *cap, CUstream handle, enum ag_row row)
