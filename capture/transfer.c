@@ -35,6 +35,7 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
 
 /* The gain is one launch, whatever the size; a kernel of 1,024 blocks writes this much in one go. */
 #define LARGEST_FILL ((uint64_t)4 << 20)
+#define LARGEST_PITCH INT32_MAX /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device so far */
 
 static bool is_line(enum ag_row row)
 {
@@ -55,7 +56,7 @@ static uint64_t extent(enum ag_row row, const struct ag_fill *f)
 {
     const bool aligned = f->to % f->element == 0 && f->pitch % f->element == 0;
     if (!f->columns || !f->height || !aligned || !f->pitch != is_line(row) ||
-        f->columns > LARGEST_FILL || f->height > LARGEST_FILL)
+        f->columns > LARGEST_FILL || f->height > LARGEST_FILL || f->pitch > LARGEST_PITCH)
         return 0;
     const uint64_t width = f->columns * f->element;
     uint64_t all;
@@ -109,7 +110,7 @@ void ag_before_waiting(struct ag_capture *cap)
 {
     CUcontext ctx = NULL;
     if (!atomic_load_explicit(&cap->fills_wanted, memory_order_relaxed) || ag_thread.busy ||
-        atomic_load(&cap->off) || atomic_load(&cap->capturing) ||
+        atomic_load(&cap->off) || atomic_load(&cap->capturing) || atomic_load(&cap->no_builds) ||
         ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
         return;
     struct ag_oplog *log = ag_oplog_of(cap, ctx);

@@ -73,6 +73,7 @@ TEST_F(Fills, OfALearnedLoopAreKernelsOfTheGraphAndWriteWhatEachCallSaid)
     EXPECT_EQ(144u, ag_count_read(&d.counters.memsets_seen));
     EXPECT_EQ(Ran(d, "graph").size(), ag_count_read(&d.counters.memsets_replayed));
     EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
+    EXPECT_EQ(1, d.calls["cuFuncLoad"]) << "or it is loaded where it is launched first";
 }
 
 // C4: loading waits for the device, perhaps for a kernel that waits for this thread. The script sees to it that the
@@ -102,9 +103,20 @@ TEST_F(Fills, AreNotPreparedForWhereThereAreNone)
     EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
 }
 
+// C4: a load may wait for a collective that another thread has launched half of. Graphs are not built there either.
+TEST_F(Fills, AreNotPreparedForWhereCollectivesRun)
+{
+    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(d.Function("ncclDevKernel_AllReduce", {8}), 0));
+    for (int k = 0; k < 8; k++)
+        Iterate(24, 0);
+    EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
+}
+
 // C2: what the driver may refuse is the driver's to judge, at once.
 TEST_F(Fills, ThatTheDriverMayRefuseAreMadeAtOnce)
 {
+    const CUdeviceptr big = 0x800000000;
+    ag_memory_came(&d.cap, big, size_t{1} << 33);
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
     const Kind bad[] = {
@@ -120,6 +132,7 @@ TEST_F(Fills, ThatTheDriverMayRefuseAreMadeAtOnce)
         {AG_ROW_cuMemsetD2D8Async, {A, 0, 64, 1, 1, 1}},
         {AG_ROW_cuMemsetD2D8Async, {A, 64, 64, 0, 1, 1}},
         {AG_ROW_cuMemsetD2D8Async, {A, SIZE_MAX / 2, 1, 3, 1, 1}},
+        {AG_ROW_cuMemsetD2D8Async, {big, size_t{1} << 31, 1, 2, 1, 1}}, // a pitch above CUDA's most
         {AG_ROW_cuMemsetD2D16Async, {A, 65, 2, 2, 1, 2}},
         {AG_ROW_cuMemsetD2D32Async, {A, 66, 2, 2, 1, 4}},
         {AG_ROW_cuMemsetD8Async, {0x1234, 0, 1, 1, 1, 1}},
@@ -147,8 +160,8 @@ TEST_F(Fills, AreNotHeldBeforeOneHasSucceeded)
 // C6: a driver that takes neither image nor node nor update loses nothing, and is not asked for the image again.
 TEST_F(Fills, SurviveEveryRefusal)
 {
-    for (const char *entry : {"cuModuleLoadData", "cuModuleGetFunction", "cuGraphAddKernelNode_v2",
-                              "cuGraphExecKernelNodeSetParams_v2"})
+    for (const char *entry : {"cuModuleLoadData", "cuModuleGetFunction", "cuFuncLoad",
+                              "cuGraphAddKernelNode_v2", "cuGraphExecKernelNodeSetParams_v2"})
         for (int n = 1; n < 30; n++) {
             ScriptedDriver fresh;
             asked.clear();
