@@ -112,6 +112,19 @@ TEST_F(Fills, AreNotPreparedForWhereCollectivesRun)
     EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
 }
 
+// C4: during a capture a synchronisation may be refused at once.
+TEST_F(Fills, AreNotPreparedForDuringACapture)
+{
+    d.Fill(KINDS[0].row, KINDS[0].fill);
+    ag_capture_begins(&d.cap, AG_ROW_cuStreamBeginCapture_v2);
+    ag_capture_began(&d.cap, CUDA_SUCCESS);
+    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
+    ag_capture_ended(&d.cap, CUDA_SUCCESS);
+    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
+}
+
 // C2: what the driver may refuse is the driver's to judge, at once.
 TEST_F(Fills, ThatTheDriverMayRefuseAreMadeAtOnce)
 {
