@@ -26,14 +26,14 @@ enum ag_fill_state {
     AG_FILL_WANTED,
     AG_FILL_LOADING,
     AG_FILL_READY,
-    AG_FILL_DOUBTED, /* was READY; the context may be another one by now */
+    AG_FILL_DOUBTED, /* was READY or REFUSED; the context may be another one by now */
     AG_FILL_REFUSED
 };
 
 struct ag_filler {
     AG_ATOMIC(uint32_t) state;
-    unsigned long long ctx_id; /* cuCtxGetId of the context that it was loaded in */
-    CUfunction function;
+    unsigned long long ctx_id; /* cuCtxGetId of the context that it was loaded in, or tried to be */
+    CUfunction function;       /* NULL: refused */
 };
 
 /* May a memset be held? If not, the kernel is wanted from now on: the return is true once for that. */

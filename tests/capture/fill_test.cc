@@ -187,6 +187,22 @@ TEST_F(Fills, SurviveEveryRefusal)
         }
 }
 
+// A context that had no room for the image says nothing about the next one that has its handle.
+TEST_F(Fills, AreAskedForAnewInTheNextContextAndOnlyThere)
+{
+    d.FailCall("cuModuleLoadData", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    for (int life = 0; life < 3; life++) {
+        ag_memory_came(&d.cap, A, 4096);
+        for (unsigned k = 0; k < 8; k++)
+            Iterate(24, 0);
+        ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+        EXPECT_EQ(life < 2 ? 1 : 2, d.calls["cuModuleLoadData"]);
+        d.context_id += life; // the first time it was another context that ended
+    }
+    EXPECT_GT(Ran(d, "graph").size(), 0u);
+    EXPECT_EQ(asked, Ran(d));
+}
+
 // C5: without the kernel the launches between memsets still become graphs.
 TEST_F(Fills, ThatCannotBeNodesStandBetweenGraphs)
 {
