@@ -152,15 +152,14 @@ CUresult ag_deliver(struct ag_capture *cap, enum ag_row row, const void *what, C
     return pending == CUDA_SUCCESS ? ret : pending;
 }
 
-/* Launches of streams that policy has stepped aside from, not counted yet. */
-static void count_passed(struct ag_oplog *log)
+/* Launches of a stream that policy has stepped aside from, not counted yet. */
+static void count_passed(struct ag_stream *s)
 {
-    for (struct ag_stream *s = log->streams; s; s = s->hh.next) {
-        const uint32_t passed = atomic_exchange(&s->passed, 0);
-        ag_policy_passed(s->policy, passed);
-        ag_count(&log->cap->counters->launches_seen, passed);
-        ag_count(&log->cap->counters->eager[AG_REFUSAL_ASIDE], passed);
-    }
+    struct ag_counters *counters = s->log->cap->counters;
+    const uint32_t passed = atomic_exchange(&s->passed, 0);
+    ag_policy_passed(s->policy, passed);
+    ag_count(&counters->launches_seen, passed);
+    ag_count(&counters->eager[AG_REFUSAL_ASIDE], passed);
 }
 
 /* Drains under every log's lock, whatever it looks like from outside. Who enters a log afterwards
@@ -177,7 +176,8 @@ static bool drain_surely(struct ag_capture *cap, enum ag_drain_kind kind, CUstre
         }
         if (log->n)
             finish(log, kind, AG_REFUSAL_SHORT);
-        count_passed(log);
+        for (struct ag_stream *s = log->streams; s; s = s->hh.next)
+            count_passed(s);
         ag_oplog_leave(log);
     }
     return all;
@@ -233,8 +233,10 @@ static void forget_stream(struct ag_oplog *log, const void *handle)
 #ifdef AG_MUTANT_STREAM_KEPT /* launches of a destroyed stream are held as before */
     s = NULL;
 #endif
-    if (s)
-        ag_stream_free(s);
+    if (!s)
+        return;
+    count_passed(s);
+    ag_stream_free(s);
 }
 
 void ag_retire_stream(struct ag_capture *cap, CUstream handle, enum ag_row row)
@@ -249,7 +251,6 @@ static void forget_context(struct ag_oplog *log, const void *unused)
 {
     (void)unused;
     ag_oplog_forget(log);
-    ag_fill_doubt(&log->filler);
     atomic_fetch_add(&log->cap->epoch, 1);
     atomic_store(&log->used, false);
     atomic_store(&log->anchored, 1); /* nothing to tell policy about, and no context to enter */
@@ -266,16 +267,21 @@ void ag_memory_came(struct ag_capture *cap, CUdeviceptr base, size_t bytes)
         ag_memory_add(&cap->memory, base, bytes, ctx);
 }
 
-void ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row)
+bool ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row)
 {
+    CUcontext now = NULL;
     ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
-    ag_memory_remove(&cap->memory, base);
+    const CUcontext ctx = ag_memory_remove(&cap->memory, base);
+    return ctx && ag_real(cap->drv, cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now == ctx;
 }
 
 void ag_retire_contexts(struct ag_capture *cap, enum ag_row row)
 {
     ag_memory_clear(&cap->memory);
     retire(cap, row, forget_context, NULL);
+    /* A log has one from its first memset on, be it ever so unused otherwise. */
+    for (uint32_t i = 0, n = logs(cap); i < n; i++)
+        ag_fill_doubt(&atomic_load_explicit(&cap->logs[i], memory_order_relaxed)->filler);
 }
 
 static void forget_all(struct ag_oplog *log, const void *unused)

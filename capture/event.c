@@ -21,13 +21,13 @@ static void forget(struct ag_events *events, CUevent handle)
     atomic_fetch_sub_explicit(&events->n, 1, memory_order_relaxed);
 }
 
-/* A timed event that there is no memory for is taken for one that is not. */
+/* A timed event that there is no room or memory for is taken for one that is not. */
 static void remember(struct ag_events *events, CUevent handle)
 {
-    struct ag_event *e = calloc(1, sizeof *e);
+    const unsigned before = HASH_COUNT(events->timed);
+    struct ag_event *e = before < AG_TIMED_EVENTS ? calloc(1, sizeof *e) : NULL;
     if (!e)
         return;
-    const unsigned before = HASH_COUNT(events->timed);
     e->handle = handle;
     HASH_ADD_PTR(events->timed, handle, e);
     if (HASH_COUNT(events->timed) == before)
@@ -49,7 +49,7 @@ void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags)
 void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row)
 {
     struct ag_events *events = &cap->events;
-    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
+    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, row);
     ag_lock_take(&events->lock);
     forget(events, event);
     ag_lock_give(&events->lock);
@@ -83,7 +83,7 @@ void ag_event_recorded(struct ag_capture *cap, CUevent event, CUstream stream)
 
 void ag_event_read(struct ag_capture *cap, enum ag_row row)
 {
-    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
+    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, row);
     atomic_store_explicit(&cap->events.read, AG_TIMED_RECORDS, memory_order_relaxed);
 }
 

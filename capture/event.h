@@ -21,6 +21,9 @@ extern "C" {
 /* Timed records that count as such after a time has been read. */
 #define AG_TIMED_RECORDS 1024
 
+/* Timed events that are remembered; more are taken for ones that are not. */
+#define AG_TIMED_EVENTS 65536u
+
 /* The event has been made; is about to be destroyed. The latter drains. */
 void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags);
 void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row);

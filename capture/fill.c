@@ -1,6 +1,7 @@
 /* capture/fill.c - see fill.h. */
 #include "capture/fill.h"
 #include "kernels/images.h"
+#include "shim/observe/log.h"
 #include <string.h>
 
 static bool change(struct ag_filler *filler, uint32_t from, uint32_t to)
@@ -25,8 +26,10 @@ bool ag_fill_is_ready(struct ag_filler *filler, const struct ag_driver *drv, CUc
         *out_wanted = change(filler, AG_FILL_UNASKED, AG_FILL_WANTED);
     if (state != AG_FILL_DOUBTED)
         return false;
-    if (is_still(filler, drv, ctx))
-        return change(filler, AG_FILL_DOUBTED, AG_FILL_READY);
+    if (is_still(filler, drv, ctx)) {
+        const bool ready = filler->function;
+        return change(filler, AG_FILL_DOUBTED, ready ? AG_FILL_READY : AG_FILL_REFUSED) && ready;
+    }
     *out_wanted = change(filler, AG_FILL_DOUBTED, AG_FILL_WANTED);
     return false;
 }
@@ -34,6 +37,7 @@ bool ag_fill_is_ready(struct ag_filler *filler, const struct ag_driver *drv, CUc
 void ag_fill_load(struct ag_filler *filler, const struct ag_driver *drv, CUcontext ctx)
 {
     CUmodule module = NULL;
+    CUfunction function = NULL;
     if (!change(filler, AG_FILL_WANTED, AG_FILL_LOADING))
         return;
     /* Another thread's global-mode capture must not see our calls as its own mistake. */
@@ -43,17 +47,21 @@ void ag_fill_load(struct ag_filler *filler, const struct ag_driver *drv, CUconte
     if (ret == CUDA_SUCCESS)
         ret = ag_real(drv, cuModuleLoadData)(&module, ag_image_fill);
     if (ret == CUDA_SUCCESS)
-        ret = ag_real(drv, cuModuleGetFunction)(&filler->function, module, "ag_fill");
+        ret = ag_real(drv, cuModuleGetFunction)(&function, module, "ag_fill");
     if (ret == CUDA_SUCCESS) /* or its first launch would, in a graph */
-        ret = ag_real(drv, cuFuncLoad)(filler->function);
+        ret = ag_real(drv, cuFuncLoad)(function);
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
+    filler->function = ret == CUDA_SUCCESS ? function : NULL;
+    if (ret != CUDA_SUCCESS)
+        ag_log(AG_LEVEL_WARN, "no memset is held: their kernel was refused, code %d", (int)ret);
     atomic_store_explicit(&filler->state, ret == CUDA_SUCCESS ? AG_FILL_READY : AG_FILL_REFUSED,
                           memory_order_release);
 }
 
 void ag_fill_doubt(struct ag_filler *filler)
 {
-    change(filler, AG_FILL_READY, AG_FILL_DOUBTED);
+    if (!change(filler, AG_FILL_READY, AG_FILL_DOUBTED))
+        change(filler, AG_FILL_REFUSED, AG_FILL_DOUBTED);
 }
 
 uint32_t ag_fill_grid(const void *args)

@@ -2,8 +2,9 @@
  * Called by  capture/{transfer,graph,oplog}.c      Calls  the driver
  * Threads    any, without locks; the function is read where `state` has been seen to be READY
  * Promise    loading a module can wait for all work of the context (CUDA C++ Programming Guide, "Lazy Loading"), and
- *            that for the very thread that loads. So it is loaded only inside a call of the program's that waits for
- *            all of it as well, and never unloaded. Until then memsets are not held.
+ *            that for the very thread that loads. So it is loaded only inside a call of the program's that is certain
+ *            to wait for all of it as well (one that fails does not), and never unloaded. Until then memsets are
+ *            not held.
  *            The kernel is that of the context as it lives now: a handle may come back for another one.
  * Start at   ag_fill_is_ready()
  *
@@ -25,14 +26,14 @@ enum ag_fill_state {
     AG_FILL_WANTED,
     AG_FILL_LOADING,
     AG_FILL_READY,
-    AG_FILL_DOUBTED, /* was READY; the context may be another one by now */
+    AG_FILL_DOUBTED, /* was READY or REFUSED; the context may be another one by now */
     AG_FILL_REFUSED
 };
 
 struct ag_filler {
     AG_ATOMIC(uint32_t) state;
-    unsigned long long ctx_id; /* cuCtxGetId of the context that it was loaded in */
-    CUfunction function;
+    unsigned long long ctx_id; /* cuCtxGetId of the context that it was loaded in, or tried to be */
+    CUfunction function;       /* NULL: refused */
 };
 
 /* May a memset be held? If not, the kernel is wanted from now on: the return is true once for that. */

@@ -56,13 +56,17 @@ void ag_memory_add(struct ag_memory *m, CUdeviceptr base, size_t bytes, CUcontex
     ag_lock_give(&m->lock);
 }
 
-void ag_memory_remove(struct ag_memory *m, CUdeviceptr base)
+CUcontext ag_memory_remove(struct ag_memory *m, CUdeviceptr base)
 {
+    CUcontext ctx = NULL;
     ag_lock_take(&m->lock);
     const uint32_t i = above(m, base);
-    if (i > 0 && m->range[i - 1].base == base)
+    if (i > 0 && m->range[i - 1].base == base) {
+        ctx = m->range[i - 1].ctx;
         drop(m, i - 1);
+    }
     ag_lock_give(&m->lock);
+    return ctx;
 }
 
 void ag_memory_clear(struct ag_memory *m)

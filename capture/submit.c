@@ -313,11 +313,20 @@ static struct decision record(struct ag_oplog *log, struct ag_stream *s, struct 
     return d;
 }
 
+/* Somebody may have ended a context and taken the log for unused since the stream was looked up. Under
+ * the lock: whoever submits what is held makes the context of a log that is in use current. */
+static void note_use(struct ag_oplog *log)
+{
+    if (!atomic_load_explicit(&log->used, memory_order_relaxed))
+        atomic_store(&log->used, true);
+}
+
 /* The heart: the launch becomes an op of the log, held or sent, or is sent without a trace. */
 static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const struct ag_launch *l)
 {
     const uint32_t calls = atomic_load(&ag_unseen_calls);
     enum ag_refusal why = AG_REFUSAL_NONE;
+    note_use(log);
     if (log->cur && log->cur != s)
         ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC),
                         AG_REFUSAL_OTHER_STREAM);

@@ -33,9 +33,10 @@ struct ag_stream *ag_find_stream(struct ag_capture *cap, CUstream handle, enum a
 /* Drains, then makes the launch. Returns what the program is to see. */
 CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why);
 
-/* Device memory has come to the current context; is about to go. The latter drains. */
+/* Device memory has come to the current context; is about to go. The latter drains, and says whether it is
+ * known to be an allocation of the current context. */
 void ag_memory_came(struct ag_capture *cap, CUdeviceptr base, size_t bytes);
-void ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row);
+bool ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row);
 
 /* Hands everything held in the process to the driver; never waits for the device. `about`: the only
  * stream whose work the call can see or has to follow, AG_ABOUT_ALL where that is not known, or

@@ -35,6 +35,7 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
 
 /* The gain is one launch, whatever the size; a kernel of 1,024 blocks writes this much in one go. */
 #define LARGEST_FILL ((uint64_t)4 << 20)
+#define LARGEST_PITCH INT32_MAX /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of every device so far */
 
 static bool is_line(enum ag_row row)
 {
@@ -55,7 +56,7 @@ static uint64_t extent(enum ag_row row, const struct ag_fill *f)
 {
     const bool aligned = f->to % f->element == 0 && f->pitch % f->element == 0;
     if (!f->columns || !f->height || !aligned || !f->pitch != is_line(row) ||
-        f->columns > LARGEST_FILL || f->height > LARGEST_FILL)
+        f->columns > LARGEST_FILL || f->height > LARGEST_FILL || f->pitch > LARGEST_PITCH)
         return 0;
     const uint64_t width = f->columns * f->element;
     uint64_t all;
@@ -66,7 +67,7 @@ static uint64_t extent(enum ag_row row, const struct ag_fill *f)
     return all;
 }
 
-/* Where every byte is known to be live (C2), and there is a kernel to stand for it. */
+/* Where every byte is known to be live (C2), and there is a kernel to stand for it, or no graph will need one. */
 static bool may_be_held(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f)
 {
     const uint64_t all = extent(row, f);
@@ -75,6 +76,8 @@ static bool may_be_held(struct ag_capture *cap, enum ag_row row, const struct ag
     if (!all || ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx ||
         !ag_memory_generation(&cap->memory, f->to, all, ctx))
         return false;
+    if (cap->options->mode == AG_MODE_OBSERVE)
+        return true;
     struct ag_oplog *log = ag_oplog_of(cap, ctx);
     const bool ready = log && ag_fill_is_ready(&log->filler, cap->drv, ctx, &wanted);
     if (log && wanted)
@@ -103,32 +106,18 @@ CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag
     return ag_pass(cap, &l, AG_REFUSAL_NONE);
 }
 
-static void load_fill(struct ag_capture *cap, bool wanted)
-{
-    CUcontext ctx = NULL;
-    if (ag_thread.busy || cap->options->mode != AG_MODE_ON || atomic_load(&cap->off) ||
-        atomic_load(&cap->capturing) || ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS ||
-        !ctx)
-        return;
-    struct ag_oplog *log = ag_oplog_of(cap, ctx);
-    if (!log)
-        return;
-    ag_thread.busy++;
-    if (wanted)
-        ag_fill_is_ready(&log->filler, cap->drv, ctx, &wanted);
-    ag_fill_load(&log->filler, cap->drv, ctx);
-    ag_thread.busy--;
-}
-
 void ag_before_waiting(struct ag_capture *cap)
 {
-    if (atomic_load_explicit(&cap->fills_wanted, memory_order_relaxed))
-        load_fill(cap, false);
-}
-
-void ag_before_loading(struct ag_capture *cap)
-{
-    load_fill(cap, true);
+    CUcontext ctx = NULL;
+    if (!atomic_load_explicit(&cap->fills_wanted, memory_order_relaxed) || ag_thread.busy ||
+        atomic_load(&cap->off) || atomic_load(&cap->capturing) || atomic_load(&cap->no_builds) ||
+        ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+        return;
+    struct ag_oplog *log = ag_oplog_of(cap, ctx);
+    ag_thread.busy++;
+    if (log)
+        ag_fill_load(&log->filler, cap->drv, ctx);
+    ag_thread.busy--;
 }
 
 static CUresult send_copy(const struct ag_driver *drv, const struct ag_launch *l)

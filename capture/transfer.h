@@ -23,12 +23,9 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
 CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f,
                         CUstream stream);
 
-/* The program is about to wait for all work of the current context, in a synchronisation or a free: the one time to
- * load what memsets need, if they do. What was held has been drained. */
+/* The program is certain to wait for all work of the current context, in cuCtxSynchronize or the free of an allocation:
+ * the one time to load what memsets need. What was held has been drained. */
 void ag_before_waiting(struct ag_capture *cap);
-/* The same for a module that it loads: ours is loaded along, wanted or not, since many programs never
- * wait for the whole context again. */
-void ag_before_loading(struct ag_capture *cap);
 
 /* Every asynchronous memset: AG_FILLS(X) is X(bits of an element, its type) for each size; of each there are
  * cuMemsetDbitsAsync, cuMemsetD2DbitsAsync and their _ptsz. */

@@ -112,12 +112,11 @@ CUresult ag_hook_cuKernelGetFunction(CUfunction *f, CUkernel kernel)
     return ag_settle_status(AG_CAP, ret);
 }
 
-/* CREATE: waits for the context, as loading code can. */
+/* CREATE. Waits for the context, but only where the image is one: no time to load what the shim needs. */
 #define LOAD(symbol, parameters, arguments)                                                        \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_##symbol);                           \
-        ag_before_loading(AG_CAP);                                                                 \
         return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
     }
 LOAD(cuModuleLoad, (CUmodule * m, const char *file), (m, file))
@@ -175,8 +174,14 @@ CUresult ag_hook_cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width,
     return ag_settle_status(AG_CAP, ret);
 }
 
-RETIRE(cuMemFree_v2, (CUdeviceptr p), (p),
-       (ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFree_v2), ag_before_waiting(AG_CAP)))
+/* Waits for all work of the allocation's context. What is none (NULL among it) is answered at once. */
+CUresult ag_hook_cuMemFree_v2(CUdeviceptr p)
+{
+    if (ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFree_v2))
+        ag_before_waiting(AG_CAP);
+    return ag_settle_status(AG_CAP, AG_DRIVER(cuMemFree_v2)(p));
+}
+
 RETIRE(cuMemFreeAsync, (CUdeviceptr p, CUstream s), (p, s),
        ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFreeAsync))
 RETIRE(cuMemFreeAsync_ptsz, (CUdeviceptr p, CUstream s), (p, s),

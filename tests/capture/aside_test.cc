@@ -75,4 +75,12 @@ TEST_F(Aside, EveryLaunchThatPassesIsCountedInTheEnd)
     EXPECT_EQ(d.executed.size(), ag_count_read(&d.counters.launches_seen));
     EXPECT_LE(777u, ag_count_read(&d.counters.eager[AG_REFUSAL_ASIDE]));
 }
+
+TEST_F(Aside, EveryLaunchThatPassedIsCountedWhereItsStreamEndsBefore)
+{
+    for (int i = 0; i < 777; i++)
+        d.Launch8(f, i, 7, kAside);
+    ag_retire_stream(&d.cap, kAside, AG_ROW_cuStreamDestroy_v2);
+    EXPECT_EQ(d.executed.size(), ag_count_read(&d.counters.launches_seen));
+}
 } // namespace

@@ -73,6 +73,7 @@ TEST_F(Fills, OfALearnedLoopAreKernelsOfTheGraphAndWriteWhatEachCallSaid)
     EXPECT_EQ(144u, ag_count_read(&d.counters.memsets_seen));
     EXPECT_EQ(Ran(d, "graph").size(), ag_count_read(&d.counters.memsets_replayed));
     EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
+    EXPECT_EQ(1, d.calls["cuFuncLoad"]) << "or it is loaded where it is launched first";
 }
 
 // C4: loading waits for the device, perhaps for a kernel that waits for this thread. The script sees to it that the
@@ -102,24 +103,33 @@ TEST_F(Fills, AreNotPreparedForWhereThereAreNone)
     EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
 }
 
-// Not every program waits for its whole context again.
-TEST_F(Fills, AreHeldAfterAModuleWasLoaded)
+// C4: a load may wait for a collective that another thread has launched half of. Graphs are not built there either.
+TEST_F(Fills, AreNotPreparedForWhereCollectivesRun)
 {
-    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 0));
-    d.LoadModule();
-    EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
-    for (int i = 0; i < 4000; i++) {
-        d.Launch8(f, i % 20);
-        d.Fill(KINDS[0].row, KINDS[0].fill);
-    }
-    EXPECT_GT(Ran(d, "graph").size(), 1000u);
-    d.LoadModule();
+    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(d.Function("ncclDevKernel_AllReduce", {8}), 0));
+    for (int k = 0; k < 8; k++)
+        Iterate(24, 0);
+    EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
+}
+
+// C4: during a capture a synchronisation may be refused at once.
+TEST_F(Fills, AreNotPreparedForDuringACapture)
+{
+    d.Fill(KINDS[0].row, KINDS[0].fill);
+    ag_capture_begins(&d.cap, AG_ROW_cuStreamBeginCapture_v2);
+    ag_capture_began(&d.cap, CUDA_SUCCESS);
+    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
+    ag_capture_ended(&d.cap, CUDA_SUCCESS);
+    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
     EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
 }
 
 // C2: what the driver may refuse is the driver's to judge, at once.
 TEST_F(Fills, ThatTheDriverMayRefuseAreMadeAtOnce)
 {
+    const CUdeviceptr big = 0x800000000;
+    ag_memory_came(&d.cap, big, size_t{1} << 33);
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
     const Kind bad[] = {
@@ -135,6 +145,7 @@ TEST_F(Fills, ThatTheDriverMayRefuseAreMadeAtOnce)
         {AG_ROW_cuMemsetD2D8Async, {A, 0, 64, 1, 1, 1}},
         {AG_ROW_cuMemsetD2D8Async, {A, 64, 64, 0, 1, 1}},
         {AG_ROW_cuMemsetD2D8Async, {A, SIZE_MAX / 2, 1, 3, 1, 1}},
+        {AG_ROW_cuMemsetD2D8Async, {big, size_t{1} << 31, 1, 2, 1, 1}}, // a pitch above CUDA's most
         {AG_ROW_cuMemsetD2D16Async, {A, 65, 2, 2, 1, 2}},
         {AG_ROW_cuMemsetD2D32Async, {A, 66, 2, 2, 1, 4}},
         {AG_ROW_cuMemsetD8Async, {0x1234, 0, 1, 1, 1, 1}},
@@ -162,8 +173,8 @@ TEST_F(Fills, AreNotHeldBeforeOneHasSucceeded)
 // C6: a driver that takes neither image nor node nor update loses nothing, and is not asked for the image again.
 TEST_F(Fills, SurviveEveryRefusal)
 {
-    for (const char *entry : {"cuModuleLoadData", "cuModuleGetFunction", "cuGraphAddKernelNode_v2",
-                              "cuGraphExecKernelNodeSetParams_v2"})
+    for (const char *entry : {"cuModuleLoadData", "cuModuleGetFunction", "cuFuncLoad",
+                              "cuGraphAddKernelNode_v2", "cuGraphExecKernelNodeSetParams_v2"})
         for (int n = 1; n < 30; n++) {
             ScriptedDriver fresh;
             asked.clear();
@@ -174,6 +185,22 @@ TEST_F(Fills, SurviveEveryRefusal)
             EXPECT_EQ(asked, Ran(fresh)) << entry << " " << n;
             EXPECT_LE(fresh.calls["cuModuleLoadData"], 1);
         }
+}
+
+// A context that had no room for the image says nothing about the next one that has its handle.
+TEST_F(Fills, AreAskedForAnewInTheNextContextAndOnlyThere)
+{
+    d.FailCall("cuModuleLoadData", 1, CUDA_ERROR_OUT_OF_MEMORY);
+    for (int life = 0; life < 3; life++) {
+        ag_memory_came(&d.cap, A, 4096);
+        for (unsigned k = 0; k < 8; k++)
+            Iterate(24, 0);
+        ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+        EXPECT_EQ(life < 2 ? 1 : 2, d.calls["cuModuleLoadData"]);
+        d.context_id += life; // the first time it was another context that ended
+    }
+    EXPECT_GT(Ran(d, "graph").size(), 0u);
+    EXPECT_EQ(asked, Ran(d));
 }
 
 // C5: without the kernel the launches between memsets still become graphs.
@@ -210,6 +237,23 @@ TEST_F(Fills, UseTheKernelOfTheContextThatLivesNow)
         Iterate(24, 0);
     EXPECT_EQ(2, d.calls["cuModuleLoadData"]);
     EXPECT_EQ(asked, Ran(d));
+}
+
+// The same where a context saw one memset and no launch: there is nothing else to forget in it.
+TEST_F(Fills, UseTheKernelOfTheContextThatLivesNowWhateverRanInTheOthers)
+{
+    for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_PER_THREAD}) {
+        ag_memory_came(&d.cap, A, 4096);
+        d.Fill(KINDS[0].row, KINDS[0].fill, stream);
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+        ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+        d.context_id++;
+    }
+    ag_memory_came(&d.cap, A, 4096);
+    for (unsigned k = 0; k < 8; k++)
+        Iterate(24, 0);
+    EXPECT_EQ(3, d.calls["cuModuleLoadData"]) << "each context has a kernel of its own";
+    EXPECT_GT(Ran(d, "graph").size(), 0u);
 }
 
 // A large one gains nothing from a graph.

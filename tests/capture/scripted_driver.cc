@@ -497,14 +497,6 @@ std::string ScriptedDriver::FillText(const ag_fill &f)
     return text;
 }
 
-void ScriptedDriver::LoadModule()
-{
-    ag_drain(&cap, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuModuleLoadData);
-    waits = true;
-    ag_before_loading(&cap);
-    waits = false;
-}
-
 CUresult ScriptedDriver::Synchronize()
 {
     ag_drain(&cap, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);

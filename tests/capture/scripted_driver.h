@@ -52,7 +52,6 @@ struct ScriptedDriver {
     // As the hook of the row does; the line is that of FillText.
     CUresult Fill(enum ag_row row, const ag_fill &f, CUstream stream = nullptr);
     static std::string FillText(const ag_fill &f);
-    void LoadModule();      // as the hooks of module loads do before the load itself
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does
     void CheckInvariants();
     int Count(const std::string &how) const;

@@ -71,6 +71,16 @@ TEST_F(Timed, EventsOfWhichNoTimeIsReadAnyMoreAreOrdinary)
     EXPECT_EQ(40, InGraphs(12, 40, TIMED));
 }
 
+// C6: a context may end with its events, which are not told one by one.
+TEST_F(Timed, EventsAreRememberedUpToABound)
+{
+    for (uintptr_t i = 1; i <= 2 * AG_TIMED_EVENTS; i++)
+        ag_event_came(&d.cap, reinterpret_cast<CUevent>(i << 16), CU_EVENT_DEFAULT);
+    EXPECT_EQ(AG_TIMED_EVENTS, d.cap.events.n.load());
+    ag_event_goes(&d.cap, reinterpret_cast<CUevent>(uintptr_t{1} << 16), AG_ROW_cuEventDestroy_v2);
+    EXPECT_EQ(AG_TIMED_EVENTS - 1, d.cap.events.n.load());
+}
+
 // Handles come back for other events.
 TEST_F(Timed, EventsAreForgottenWithTheirHandle)
 {

@@ -243,9 +243,12 @@ static void ask_beside_a_blocked_launch(void)
     scene_open();
     CUstream other = scene_stream(CU_STREAM_NON_BLOCKING);
     CUdeviceptr y = scene_buffer();
-    CUevent event;
+    CUevent event, before;
     unsigned value = 0, copied = 0;
-    cuEventCreate(&event, CU_EVENT_DEFAULT);
+    float ms;
+    NEED(cuEventCreate(&event, CU_EVENT_DEFAULT));
+    NEED(cuEventCreate(&before, CU_EVENT_DEFAULT));
+    NEED(cuEventRecord(before, other));
     struct stuck t = stuck_thread(&gate);
     CUfunction work = scene_function(t.varying, "vary_mix");
     pthread_create(&thread, NULL, fill_the_queue, &t);
@@ -257,6 +260,8 @@ static void ask_beside_a_blocked_launch(void)
     printf("record %d, ", cuEventRecord(event, other));
     printf("wait %d, ", cuEventSynchronize(event));
     printf("query %d, ", cuEventQuery(event));
+    printf("elapsed %d, ", cuEventElapsedTime(&ms, before, event));
+    printf("destroy %d, ", cuEventDestroy(before));
     printf("memset %d, ", cuMemsetD32Async(y, 77, 1, other));
     printf("copy %d, ", cuMemcpyDtoHAsync(&copied, y, sizeof copied, other));
     printf("wait %d: %u\n", cuStreamSynchronize(other), copied);

@@ -319,11 +319,37 @@ TEST(O38, C1AfterAResetNothingOfTheOldContextIsUsed)
     EXPECT_NE(std::string::npos, p.native.run.out.find("functions: some")) << p.native.run.out;
     for (const char *symbol :
          {"cuInit", "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxReset_v2", "cuCtxCreate_v4",
-          "cuCtxDestroy_v2", "cuCtxSetCurrent", "cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2",
-          "cuStreamSynchronize"})
+          "cuCtxDestroy_v2", "cuCtxSetCurrent", "cuModuleLoadData", "cuModuleGetFunction",
+          "cuStreamCreate", "cuEventCreate", "cuMemAlloc_v2", "cuStreamSynchronize"})
         EXPECT_EQ(p.native.log.calls(symbol), p.shim.log.calls(symbol)) << symbol;
-    // The kernel that stands for memsets comes along with the program's own, once for each context that there was.
-    const size_t contexts = 8;
-    for (const char *symbol : {"cuModuleLoadData", "cuModuleGetFunction"})
-        EXPECT_EQ(p.native.log.calls(symbol) + contexts, p.shim.log.calls(symbol)) << symbol;
+}
+
+// The shim's own kernel belongs to a context, not to the handle that the context has.
+TEST(Memsets, C1InAContextWithTheHandleOfAnotherUseNothingOfTheOther)
+{
+    Pair p = same_as_native("memset-contexts");
+    EXPECT_GT(number_after(p.native.run.out, "contexts that came back: "), 0) << p.native.run.out;
+    EXPECT_GT(in_graphs(p.shim.log, "ag_fill"), 0u);
+}
+
+// What fails, or has nothing to do, does not wait for the device: nor may what the shim does inside it.
+TEST(Memsets, C4MakeNoCallWaitThatWouldNotWait)
+{
+    Pair p = same_as_native("memset-beside-a-waiting-kernel");
+    EXPECT_GT(in_graphs(p.shim.log, "ag_fill"), 0u);
+}
+
+TEST(Memsets, C5AreReplayedWhereTheProgramWaitsInNothingButFrees)
+{
+    Pair p = same_as_native("memset-and-free");
+    EXPECT_GT(in_graphs(p.shim.log, "ag_fill"), 0u);
+}
+
+// AUTOGRAPH=observe changes nothing: the program's own module is the only one.
+TEST(Memsets, C6ObservedLoadNoKernel)
+{
+    Env observe = {{"AUTOGRAPH", "observe"}, {"SIMCUDA_LOG_CALLS", "1"}};
+    Pair p = same_as_native("memset-loop", observe, ANYHOW);
+    EXPECT_EQ(p.native.log.calls("cuModuleLoadData"), p.shim.log.calls("cuModuleLoadData"));
+    EXPECT_EQ(0, number_after(p.shim.stats, "\"memsets_unproven\": ")) << p.shim.stats;
 }
