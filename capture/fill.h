@@ -2,9 +2,10 @@
  * Called by  capture/{transfer,graph,oplog}.c      Calls  the driver
  * Threads    any, without locks; the function is read where `state` has been seen to be READY
  * Promise    loading a module can wait for all work of the context (CUDA C++ Programming Guide, "Lazy Loading"), and
- *            that for the very thread that loads. So it is loaded only inside a call of the program's that is certain
- *            to wait for all of it as well (one that fails does not), and never unloaded. Until then memsets are
- *            not held.
+ *            that for the very thread that loads, or for one that wants a lock of the driver. So it is loaded only
+ *            where there is none: a cuCtxSynchronize has just succeeded (who may launch meanwhile, for a kernel that
+ *            waits for this thread, could have done so before, and the program would have hung by itself), or where the
+ *            program waits alike, in a free; and never unloaded. Until then memsets are not held.
  *            The kernel is that of the context as it lives now: a handle may come back for another one.
  * Start at   ag_fill_is_ready()
  *

@@ -83,7 +83,7 @@ static bool may_be_held(struct ag_capture *cap, enum ag_row row, const struct ag
     if (log && wanted)
         atomic_fetch_add(&cap->fills_wanted, 1);
 #ifdef AG_MUTANT_FILL_LOADED_AT_ONCE /* which may wait for a kernel that waits for this thread */
-    ag_before_waiting(cap);
+    ag_prepare_fills(cap);
 #endif
     return ready;
 }
@@ -106,7 +106,7 @@ CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag
     return ag_pass(cap, &l, AG_REFUSAL_NONE);
 }
 
-void ag_before_waiting(struct ag_capture *cap)
+void ag_prepare_fills(struct ag_capture *cap)
 {
     CUcontext ctx = NULL;
     if (!atomic_load_explicit(&cap->fills_wanted, memory_order_relaxed) || ag_thread.busy ||

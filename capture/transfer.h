@@ -23,9 +23,9 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
 CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f,
                         CUstream stream);
 
-/* The program is certain to wait for all work of the current context, in cuCtxSynchronize or the free of an allocation:
- * the one time to load what memsets need. What was held has been drained. */
-void ag_before_waiting(struct ag_capture *cap);
+/* The time to load what memsets need: after a cuCtxSynchronize that succeeded, or before the free of an allocation,
+ * which waits for all work of the current context as well. What was held has been drained. */
+void ag_prepare_fills(struct ag_capture *cap);
 
 /* Every asynchronous memset: AG_FILLS(X) is X(bits of an element, its type) for each size; of each there are
  * cuMemsetDbitsAsync, cuMemsetD2DbitsAsync and their _ptsz. */

@@ -61,8 +61,10 @@
 CUresult ag_hook_cuCtxSynchronize(void)
 {
     ag_drain(AG_CAP, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
-    ag_before_waiting(AG_CAP);
-    return ag_deliver(AG_CAP, AG_ROW_cuCtxSynchronize, NULL, AG_DRIVER(cuCtxSynchronize)());
+    const CUresult ret = AG_DRIVER(cuCtxSynchronize)();
+    if (ret == CUDA_SUCCESS)
+        ag_prepare_fills(AG_CAP);
+    return ag_deliver(AG_CAP, AG_ROW_cuCtxSynchronize, NULL, ret);
 }
 
 SYNC(cuEventSynchronize, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))

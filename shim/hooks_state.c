@@ -178,7 +178,7 @@ CUresult ag_hook_cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width,
 CUresult ag_hook_cuMemFree_v2(CUdeviceptr p)
 {
     if (ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFree_v2))
-        ag_before_waiting(AG_CAP);
+        ag_prepare_fills(AG_CAP);
     return ag_settle_status(AG_CAP, AG_DRIVER(cuMemFree_v2)(p));
 }
 

@@ -500,11 +500,12 @@ std::string ScriptedDriver::FillText(const ag_fill &f)
 CUresult ScriptedDriver::Synchronize()
 {
     ag_drain(&cap, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
+    const CUresult done = ag_real(&table, cuCtxSynchronize)();
     waits = true;
-    ag_before_waiting(&cap);
+    if (done == CUDA_SUCCESS)
+        ag_prepare_fills(&cap);
     waits = false;
-    const CUresult ret =
-        ag_deliver(&cap, AG_ROW_cuCtxSynchronize, nullptr, ag_real(&table, cuCtxSynchronize)());
+    const CUresult ret = ag_deliver(&cap, AG_ROW_cuCtxSynchronize, nullptr, done);
     CheckInvariants();
     return ret;
 }
