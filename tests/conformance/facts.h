@@ -33,6 +33,7 @@
     X(cuCtxSynchronize) \
     X(cuCtxDestroy) \
     X(cuCtxGetDevice) \
+    X(cuCtxGetId) \
     X(cuCtxGetStreamPriorityRange) \
     X(cuGetErrorName) \
     X(cuGetErrorString) \

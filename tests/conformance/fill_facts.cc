@@ -6,6 +6,8 @@
 #include "kernels/images.h"
 #include "tests/conformance/facts.h"
 
+#include <unistd.h>
+
 class Fill : public Facts
 {
   protected:
@@ -92,5 +94,30 @@ TEST_F(Fill, LoadsBehindWorkThatStandsStill)
              EXPECT_EQ(drv.cuModuleGetFunction(&f, module, "ag_fill"), CUDA_SUCCESS);
              EXPECT_EQ(drv.cuFuncLoad(f), CUDA_SUCCESS);
          }));
+    NEED(drv.cuModuleUnload(module));
+}
+
+// Does a load that waits keep others from launching? If so, it must not wait where a kernel may depend on them.
+TEST_F(Fill, LoadsBesideLaunchesOfAnotherThread)
+{
+    CUstream other = stream();
+    CUmodule module = nullptr;
+    std::atomic<bool> launched{false};
+    hold(s);
+    std::thread loads([&] {
+        EXPECT_EQ(drv.cuCtxSetCurrent(ctx), CUDA_SUCCESS);
+        EXPECT_EQ(drv.cuModuleLoadData(&module, ag_image_fill), CUDA_SUCCESS);
+    });
+    std::thread launches([&] {
+        usleep(100000);
+        EXPECT_EQ(drv.cuCtxSetCurrent(ctx), CUDA_SUCCESS);
+        EXPECT_EQ(launch(null_kernel, other, {}), CUDA_SUCCESS);
+        launched = true;
+    });
+    usleep(400000);
+    NOTE("fill.launch_beside_a_load_that_waits", launched.load());
+    release();
+    loads.join();
+    launches.join();
     NEED(drv.cuModuleUnload(module));
 }

@@ -212,6 +212,8 @@ TEST_F(IsolatedPrimary, ResetEndsEverythingAndTheHandleComesBack)
     unsigned flags = 0;
     int active = -1;
     CUdeviceptr p = 0;
+    unsigned long long id = 0, id_again = 0;
+    NEED(drv.cuCtxGetId(ctx, &id));
     FACT("reset.returns", drv.cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
     NEED(drv.cuDevicePrimaryCtxGetState(0, &flags, &active));
     FACT("reset.active_after", active, 0);
@@ -221,6 +223,8 @@ TEST_F(IsolatedPrimary, ResetEndsEverythingAndTheHandleComesBack)
     NEED(drv.cuDevicePrimaryCtxRetain(&again, 0));
     FACT("reset.same_handle_again", again == ctx, 1);
     NEED(drv.cuCtxSetCurrent(again));
+    NEED(drv.cuCtxGetId(again, &id_again));
+    FACT("reset.another_id", id_again != id, 1);
     FACT("reset.malloc_in_the_new_one", drv.cuMemAlloc(&p, 64), CUDA_SUCCESS);
     (void)s;
     _exit(HasFailure());
