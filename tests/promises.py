@@ -19,6 +19,7 @@ import tempfile
 import time
 
 SCENARIOS = "tests/scenarios/scenarios_test"
+MORE = "tests/scenarios/more_test"
 RESOLVER = "tests/resolver/resolver_test"
 
 # promise, what is broken (its #ifdef says how), test binary, test
@@ -33,12 +34,14 @@ GUARDS = [
     ("C2", "LAYOUT_KEPT", SCENARIOS, "O25.C2*"),
     ("C2", "STREAM_KEPT", SCENARIOS, "O32.C2ADestroyed*"),
     ("C2", "STICKY_MISSED", SCENARIOS, "O33.C2AFaultOfAReplayed*"),
+    ("C2", "FILL_UNPROVEN", MORE, "Memsets.C2*"),
     ("C3", "NO_DRAIN_AT_SYNC", SCENARIOS, "Promise.C3*"),
     ("C3", "NO_DRAIN_BUT_AT_SYNC", SCENARIOS, "O12.*"),
     ("C3", "NO_DRAIN_BUT_AT_SYNC", SCENARIOS, "O24.C3AFreeFindsTheHeldLaunchesSubmitted"),
     ("C3", "UNKNOWN_PASSES", SCENARIOS, "O46.C3ACallThatTheShim*"),
     ("C3", "CAPTURE_IGNORED", SCENARIOS, "O07.*"),
     ("C4", "NO_LIVENESS", SCENARIOS, "O19.C4AKernel*"),
+    ("C4", "FILL_LOADED_AT_ONCE", MORE, "Memsets.C4*"),
     ("C5", "NO_STEP_ASIDE", SCENARIOS, "Promise.C5SequencesThatDieYoung*"),
     ("C6", "UNBOUNDED", SCENARIOS, "Promise.C6ManySequences*"),
     ("C6", "UNBOUNDED", SCENARIOS, "Promise.C6TheMemoryForGraphs*"),

@@ -99,6 +99,39 @@ static void freed_each_round(void)
     scene_show("x", 0, s, x);
 }
 
+/* A loop with memsets of every kind; in one round each is followed by some that the driver refuses. */
+static void some_refused(void)
+{
+    enum { WIDTH = 40, PITCH = 128, ROWS = 3 };
+    scene_open();
+    CUmodule varying = scene_load("varying");
+    CUdeviceptr x = scene_buffer(), y = scene_buffer();
+    const CUdeviceptr end = y + WORDS * 4;
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const unsigned at = round % 8 * 4;
+        scene_work(varying, s, x, 8, round);
+        NEED(cuMemsetD8Async(y + at + 1, (unsigned char)round, 5 + round, s));
+        NEED(cuMemsetD16Async(y + 200 + at, (unsigned short)(round * 257), 7, s));
+        NEED(cuMemsetD32Async(y + 400 + at, round * 0x01020304, 9, s));
+        NEED(cuMemsetD2D8Async(y + 600 + at + 3, PITCH, (unsigned char)round, WIDTH, ROWS, s));
+        NEED(cuMemsetD2D16Async(y + 1200 + at, PITCH, (unsigned short)round, WIDTH / 2, ROWS, s));
+        NEED(cuMemsetD2D32Async(y + 2400 + at, PITCH, round, WIDTH / 4, ROWS, s));
+        if (round == ODD_ROUND) {
+            printf("behind the end: %d", cuMemsetD8Async(end - 1, 1, 2, s));
+            printf(" %d", cuMemsetD32Async(end - 8, 1, 3, s));
+            printf(" %d", cuMemsetD2D8Async(end - PITCH, PITCH, 1, 1, 3, s));
+            printf(", not aligned: %d", cuMemsetD16Async(y + 1, 1, 1, s));
+            printf(" %d", cuMemsetD32Async(y + 2, 1, 1, s));
+            printf(", too narrow: %d\n", cuMemsetD2D8Async(y, 8, 1, 9, 2, s));
+        }
+        scene_work(varying, s, x, 4, round);
+        NEED(cuCtxSynchronize());
+    }
+    scene_show("x", 0, s, x);
+    scene_show("y", 0, s, y);
+}
+
 static void plain_loop(void)
 {
     scene_open();
@@ -112,5 +145,6 @@ const struct scene_case scene_fills[] = {
     {"memset-contexts", contexts_one_after_another},
     {"memset-beside-a-waiting-kernel", beside_a_waiting_kernel},
     {"memset-loop", plain_loop},
+    {"memset-refused", some_refused},
     {"memset-and-free", freed_each_round},
     {NULL, NULL}};

@@ -332,6 +332,13 @@ TEST(Memsets, C1InAContextWithTheHandleOfAnotherUseNothingOfTheOther)
     EXPECT_GT(in_graphs(p.shim.log, "ag_fill"), 0u);
 }
 
+TEST(Memsets, C2ThatFailFailAtOnceInALearnedLoopToo)
+{
+    Pair p = same_as_native("memset-refused");
+    EXPECT_EQ(std::string::npos, p.native.run.out.find(" 0,")) << p.native.run.out;
+    EXPECT_GT(in_graphs(p.shim.log, "ag_fill"), 0u);
+}
+
 // What fails, or has nothing to do, does not wait for the device: nor may what the shim does inside it.
 TEST(Memsets, C4MakeNoCallWaitThatWouldNotWait)
 {
