@@ -275,9 +275,9 @@ bool ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row)
     return ctx && ag_real(cap->drv, cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now == ctx;
 }
 
-void ag_retire_contexts(struct ag_capture *cap, enum ag_row row)
+void ag_retire_contexts(struct ag_capture *cap, CUcontext ctx, enum ag_row row)
 {
-    ag_memory_clear(&cap->memory);
+    ag_memory_forget(&cap->memory, ctx);
     retire(cap, row, forget_context, NULL);
     /* A log has one from its first memset on, be it ever so unused otherwise. */
     for (uint32_t i = 0, n = logs(cap); i < n; i++)

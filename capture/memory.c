@@ -69,6 +69,17 @@ CUcontext ag_memory_remove(struct ag_memory *m, CUdeviceptr base)
     return ctx;
 }
 
+void ag_memory_forget(struct ag_memory *m, CUcontext ctx)
+{
+    uint32_t kept = 0;
+    ag_lock_take(&m->lock);
+    for (uint32_t i = 0; i < m->n; i++)
+        if (ctx && m->range[i].ctx != ctx)
+            m->range[kept++] = m->range[i];
+    m->n = kept;
+    ag_lock_give(&m->lock);
+}
+
 void ag_memory_clear(struct ag_memory *m)
 {
     ag_lock_take(&m->lock);

@@ -38,6 +38,8 @@ struct ag_memory {
 void ag_memory_add(struct ag_memory *m, CUdeviceptr base, size_t bytes, CUcontext ctx);
 /* The allocation is about to be freed. Its context, NULL: it is not known. */
 CUcontext ag_memory_remove(struct ag_memory *m, CUdeviceptr base);
+/* The context has ended, or is about to; NULL: any may have. */
+void ag_memory_forget(struct ag_memory *m, CUcontext ctx);
 void ag_memory_clear(struct ag_memory *m);
 /* The generation of the range that [at, at + bytes) lies in, 0: in none of `ctx`, or bytes is 0. */
 uint64_t ag_memory_generation(struct ag_memory *m, CUdeviceptr at, size_t bytes, CUcontext ctx);

@@ -61,7 +61,8 @@ void ag_note_idle(struct ag_capture *cap, CUstream about);
 void ag_retire_module(struct ag_capture *cap, CUmodule module,
                       enum ag_row row); /* NULL: any module */
 void ag_retire_stream(struct ag_capture *cap, CUstream handle, enum ag_row row);
-void ag_retire_contexts(struct ag_capture *cap, enum ag_row row); /* any context may be gone */
+/* `ctx` is about to go; NULL: any context may. */
+void ag_retire_contexts(struct ag_capture *cap, CUcontext ctx, enum ag_row row);
 /* State that launches read has changed in a way that is not tracked by value. */
 void ag_forget_state(struct ag_capture *cap, enum ag_row row);
 

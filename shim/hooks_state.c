@@ -131,18 +131,19 @@ RETIRE(cuLibraryUnload, (CUlibrary l), (l), ag_retire_module(AG_CAP, NULL, AG_RO
 RETIRE(cuStreamDestroy, (CUstream s), (s), ag_retire_stream(AG_CAP, s, AG_ROW_cuStreamDestroy))
 RETIRE(cuStreamDestroy_v2, (CUstream s), (s),
        ag_retire_stream(AG_CAP, s, AG_ROW_cuStreamDestroy_v2))
-RETIRE(cuCtxDestroy, (CUcontext c), (c), ag_retire_contexts(AG_CAP, AG_ROW_cuCtxDestroy))
-RETIRE(cuCtxDestroy_v2, (CUcontext c), (c), ag_retire_contexts(AG_CAP, AG_ROW_cuCtxDestroy_v2))
-RETIRE(cuCtxDetach, (CUcontext c), (c), ag_retire_contexts(AG_CAP, AG_ROW_cuCtxDetach))
+RETIRE(cuCtxDestroy, (CUcontext c), (c), ag_retire_contexts(AG_CAP, c, AG_ROW_cuCtxDestroy))
+RETIRE(cuCtxDestroy_v2, (CUcontext c), (c), ag_retire_contexts(AG_CAP, c, AG_ROW_cuCtxDestroy_v2))
+RETIRE(cuCtxDetach, (CUcontext c), (c), ag_retire_contexts(AG_CAP, NULL, AG_ROW_cuCtxDetach))
 RETIRE(cuDevicePrimaryCtxRelease, (CUdevice d), (d),
-       ag_retire_contexts(AG_CAP, AG_ROW_cuDevicePrimaryCtxRelease))
+       ag_retire_contexts(AG_CAP, NULL, AG_ROW_cuDevicePrimaryCtxRelease))
 RETIRE(cuDevicePrimaryCtxRelease_v2, (CUdevice d), (d),
-       ag_retire_contexts(AG_CAP, AG_ROW_cuDevicePrimaryCtxRelease_v2))
+       ag_retire_contexts(AG_CAP, NULL, AG_ROW_cuDevicePrimaryCtxRelease_v2))
 RETIRE(cuDevicePrimaryCtxReset, (CUdevice d), (d),
-       ag_retire_contexts(AG_CAP, AG_ROW_cuDevicePrimaryCtxReset))
+       ag_retire_contexts(AG_CAP, NULL, AG_ROW_cuDevicePrimaryCtxReset))
 RETIRE(cuDevicePrimaryCtxReset_v2, (CUdevice d), (d),
-       ag_retire_contexts(AG_CAP, AG_ROW_cuDevicePrimaryCtxReset_v2))
-RETIRE(cuGreenCtxDestroy, (CUgreenCtx c), (c), ag_retire_contexts(AG_CAP, AG_ROW_cuGreenCtxDestroy))
+       ag_retire_contexts(AG_CAP, NULL, AG_ROW_cuDevicePrimaryCtxReset_v2))
+RETIRE(cuGreenCtxDestroy, (CUgreenCtx c), (c),
+       ag_retire_contexts(AG_CAP, NULL, AG_ROW_cuGreenCtxDestroy))
 
 CUresult ag_hook_cuEventCreate(CUevent *e, unsigned flags)
 {

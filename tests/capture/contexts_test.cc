@@ -18,7 +18,7 @@ TEST(Contexts, ALogWithOpsIsInUseWhoeverEndsAContextMeanwhile)
     std::atomic<bool> over{false};
     std::thread other([&] {
         while (!over)
-            ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+            ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
     });
     int open = 0, unused = 0;
     for (int i = 0; i < 300000; i++) {

@@ -146,6 +146,25 @@ TEST_F(Copies, ThatAreHugeAreMadeAtOnce)
     EXPECT_EQ(72, d.Count("eager"));
 }
 
+// A program may end one context while it works in others.
+TEST(Memory, ForgetsOneContextAlone)
+{
+    const CUcontext other = reinterpret_cast<CUcontext>(0x2000);
+    ag_memory m = {};
+    for (CUdeviceptr i = 0; i < 10; i++)
+        ag_memory_add(&m, 0x1000000 + i * 0x1000, 0x800, i % 3 ? CTX : other);
+    ag_memory_forget(&m, other);
+    EXPECT_EQ(6u, m.n);
+    for (CUdeviceptr i = 0; i < 10; i++) {
+        const CUdeviceptr at = 0x1000000 + i * 0x1000;
+        EXPECT_EQ(i % 3 != 0, ag_memory_generation(&m, at, 1, CTX) != 0);
+        EXPECT_EQ(0u, ag_memory_generation(&m, at, 1, other));
+    }
+    ag_memory_forget(&m, nullptr);
+    EXPECT_EQ(0u, m.n);
+    ag_memory_clear(&m);
+}
+
 TEST(Memory, KnowsEachRangeForAsLongAsItLives)
 {
     ag_memory m = {};

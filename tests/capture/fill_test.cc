@@ -195,7 +195,7 @@ TEST_F(Fills, AreAskedForAnewInTheNextContextAndOnlyThere)
         ag_memory_came(&d.cap, A, 4096);
         for (unsigned k = 0; k < 8; k++)
             Iterate(24, 0);
-        ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+        ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
         EXPECT_EQ(life < 2 ? 1 : 2, d.calls["cuModuleLoadData"]);
         d.context_id += life; // the first time it was another context that ended
     }
@@ -225,12 +225,12 @@ TEST_F(Fills, UseTheKernelOfTheContextThatLivesNow)
 {
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
-    ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+    ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
     ag_memory_came(&d.cap, A, 4096);
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
     EXPECT_EQ(1, d.calls["cuModuleLoadData"]) << "another context was destroyed";
-    ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+    ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
     ag_memory_came(&d.cap, A, 4096);
     d.context_id++;
     for (unsigned k = 0; k < 8; k++)
@@ -246,7 +246,7 @@ TEST_F(Fills, UseTheKernelOfTheContextThatLivesNowWhateverRanInTheOthers)
         ag_memory_came(&d.cap, A, 4096);
         d.Fill(KINDS[0].row, KINDS[0].fill, stream);
         EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
-        ag_retire_contexts(&d.cap, AG_ROW_cuCtxDestroy_v2);
+        ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
         d.context_id++;
     }
     ag_memory_came(&d.cap, A, 4096);

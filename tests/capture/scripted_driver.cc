@@ -406,7 +406,7 @@ ScriptedDriver::ScriptedDriver() : cap(), options(), counters(), liveness(), tab
 
 ScriptedDriver::~ScriptedDriver()
 {
-    ag_retire_contexts(&cap, AG_ROW_cuCtxDestroy_v2);
+    ag_retire_contexts(&cap, nullptr, AG_ROW_cuCtxDestroy_v2);
     EXPECT_TRUE(execs.empty()) << "every exec is destroyed with its context";
     EXPECT_TRUE(graphs.empty());
     ag_capture_release(&cap);

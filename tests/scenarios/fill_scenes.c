@@ -60,7 +60,7 @@ static void beside_a_waiting_kernel(void)
     CUfunction wait = scene_function(scene_load("flag"), "wait_flag");
     x = scene_buffer();
     CUstream s = scene_stream(CU_STREAM_NON_BLOCKING), t = scene_stream(CU_STREAM_NON_BLOCKING);
-    volatile uint32_t *flag = scene_mapped(&flag_device);
+    unsigned *flag = scene_mapped(&flag_device);
     NEED(cuCtxCreate(&other, NULL, 0, device));
     NEED(cuMemAlloc(&elsewhere, 4096));
     NEED(cuCtxSetCurrent(ctx));
@@ -72,7 +72,7 @@ static void beside_a_waiting_kernel(void)
     printf("load nothing: %d\n", cuModuleLoadData(&none, NULL));
     printf("load no image: %d\n", cuModuleLoadData(&none, junk));
     printf("load no file: %d\n", cuModuleLoad(&none, "/nowhere"));
-    *flag = 1;
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
     NEED(cuCtxSynchronize());
     s = work_and_fill(varying, x, ROUNDS);
     scene_show("x", 0, s, x);
