@@ -139,6 +139,28 @@ struct Match {
     // Finds the call that this is the execution of; with losses, one behind others that are missing then.
     bool take(const Executed &e, bool own_stream, bool skip)
     {
+        return (!skip && take_next(e, own_stream)) || (skip && take_later(e, own_stream));
+    }
+
+    // Of calls that look the same, by several threads, the one that was made first.
+    bool take_next(const Executed &e, bool own_stream)
+    {
+        Queue *first = nullptr;
+        for (auto &[key, q] : queues) {
+            if (own_stream != (key.first == e.stream) || q.next == q.calls.size() ||
+                (!own_stream && contexts.count(key.first) && contexts[key.first] != e.ctx) ||
+                (first && first->calls[first->next]->before < q.calls[q.next]->before))
+                continue;
+            if (is_what(q.calls[q.next]->what, describe(e)))
+                first = &q;
+        }
+        if (first)
+            first->calls[first->next++]->done = &e;
+        return first;
+    }
+
+    bool take_later(const Executed &e, bool own_stream)
+    {
         for (auto &[key, q] : queues) {
             if (own_stream != (key.first == e.stream) ||
                 (!own_stream && contexts.count(key.first) && contexts[key.first] != e.ctx))
@@ -150,8 +172,6 @@ struct Match {
                     q.next = i + 1;
                     return true;
                 }
-                if (!skip)
-                    break;
             }
         }
         return false;
