@@ -40,11 +40,11 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
 static bool is_line(enum ag_row row)
 {
     switch ((int)row) {
-#define FILL(bits, type)                                                                           \
-    case AG_ROW_cuMemsetD##bits##Async:                                                            \
-    case AG_ROW_cuMemsetD##bits##Async_ptsz:
-        AG_FILLS(FILL)
-#undef FILL
+#define LINE(symbol, type) case AG_ROW_##symbol:
+#define RECTANGLE(symbol, type)
+        AG_FILLS(LINE, RECTANGLE)
+#undef RECTANGLE
+#undef LINE
         return true;
     default:
         return false;
@@ -146,13 +146,7 @@ static CUresult send_fill(const struct ag_driver *drv, enum ag_row row, const st
 #define RECTANGLE(symbol, type)                                                                    \
     case AG_ROW_##symbol:                                                                          \
         return ag_real(drv, symbol)(f->to, f->pitch, (type)f->value, f->columns, f->height, stream);
-#define FILL(bits, type)                                                                           \
-    LINE(cuMemsetD##bits##Async, type)                                                             \
-    LINE(cuMemsetD##bits##Async_ptsz, type)                                                        \
-    RECTANGLE(cuMemsetD2D##bits##Async, type)                                                      \
-    RECTANGLE(cuMemsetD2D##bits##Async_ptsz, type)
-        AG_FILLS(FILL)
-#undef FILL
+        AG_FILLS(LINE, RECTANGLE)
 #undef RECTANGLE
 #undef LINE
     }
@@ -166,12 +160,14 @@ CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l
 
 static enum ag_row fill_row(const struct ag_fill *f)
 {
-#define FILL(bits, type)                                                                           \
-    if (f->element * 8 == bits)                                                                    \
-        return f->pitch ? AG_ROW_cuMemsetD2D##bits##Async : AG_ROW_cuMemsetD##bits##Async;
-    AG_FILLS(FILL)
-#undef FILL
-    return AG_ROW_cuMemsetD8Async;
+    switch (f->element) {
+    case 4:
+        return f->pitch ? AG_ROW_cuMemsetD2D32Async : AG_ROW_cuMemsetD32Async;
+    case 2:
+        return f->pitch ? AG_ROW_cuMemsetD2D16Async : AG_ROW_cuMemsetD16Async;
+    default:
+        return f->pitch ? AG_ROW_cuMemsetD2D8Async : AG_ROW_cuMemsetD8Async;
+    }
 }
 
 CUresult ag_make_transfer(const struct ag_driver *drv, enum ag_op_kind kind, const void *words,
@@ -190,11 +186,12 @@ CUresult ag_make_transfer(const struct ag_driver *drv, enum ag_op_kind kind, con
 bool ag_transfer_is_per_thread(enum ag_row row)
 {
     switch ((int)row) {
-#define FILL(bits, type)                                                                           \
-    case AG_ROW_cuMemsetD##bits##Async_ptsz:                                                       \
-    case AG_ROW_cuMemsetD2D##bits##Async_ptsz:
-        AG_FILLS(FILL)
-#undef FILL
+    case AG_ROW_cuMemsetD8Async_ptsz:
+    case AG_ROW_cuMemsetD16Async_ptsz:
+    case AG_ROW_cuMemsetD32Async_ptsz:
+    case AG_ROW_cuMemsetD2D8Async_ptsz:
+    case AG_ROW_cuMemsetD2D16Async_ptsz:
+    case AG_ROW_cuMemsetD2D32Async_ptsz:
     case AG_ROW_cuMemcpyDtoDAsync_v2_ptsz:
     case AG_ROW_cuMemcpyAsync_ptsz:
         return true;

@@ -27,9 +27,15 @@ CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag
  * which waits for all work of the current context as well. What was held has been drained. */
 void ag_prepare_fills(struct ag_capture *cap);
 
-/* Every asynchronous memset: AG_FILLS(X) is X(bits of an element, its type) for each size; of each there are
- * cuMemsetDbitsAsync, cuMemsetD2DbitsAsync and their _ptsz. */
-#define AG_FILLS(X) X(8, unsigned char) X(16, unsigned short) X(32, unsigned)
+/* Every asynchronous memset, with the type of an element. */
+#define AG_FILLS(LINE, RECTANGLE)                                                                  \
+    AG_FILLS_OF(LINE, cuMemsetD8Async, unsigned char)                                              \
+    AG_FILLS_OF(LINE, cuMemsetD16Async, unsigned short)                                            \
+    AG_FILLS_OF(LINE, cuMemsetD32Async, unsigned)                                                  \
+    AG_FILLS_OF(RECTANGLE, cuMemsetD2D8Async, unsigned char)                                       \
+    AG_FILLS_OF(RECTANGLE, cuMemsetD2D16Async, unsigned short)                                     \
+    AG_FILLS_OF(RECTANGLE, cuMemsetD2D32Async, unsigned)
+#define AG_FILLS_OF(X, symbol, type) X(symbol, type) X(symbol##_ptsz, type)
 
 /* As the program made it, through the entry point it used. */
 CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l);

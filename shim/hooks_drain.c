@@ -27,31 +27,26 @@
         return ag_deliver(AG_CAP, AG_ROW_##symbol, what, ret);                                     \
     }
 
-#define ENQUEUE(symbol, about, parameters, arguments)                                              \
+#define ENQUEUE_THEN(symbol, about, then, parameters, arguments)                                   \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_ASYNC, about, AG_ROW_##symbol);                                  \
         const CUresult pending = ag_take_pending(AG_CAP);                                          \
         if (pending != CUDA_SUCCESS)                                                               \
             return pending;                                                                        \
-        return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
-    }
-
-/* `in`: the stream that it is recorded in. */
-#define RECORD(symbol, in, parameters, arguments)                                                  \
-    CUresult ag_hook_##symbol parameters                                                           \
-    {                                                                                              \
-        ag_drain(AG_CAP, AG_DRAIN_ASYNC, in, AG_ROW_##symbol);                                     \
-        const CUresult pending = ag_take_pending(AG_CAP);                                          \
-        if (pending != CUDA_SUCCESS)                                                               \
-            return pending;                                                                        \
         const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
-        if (ret == CUDA_SUCCESS) {                                                                 \
-            ag_idle_mark(AG_CAP, AG_ROW_##symbol, e, s);                                           \
-            ag_event_recorded(AG_CAP, e, in);                                                      \
-        }                                                                                          \
+        if (ret == CUDA_SUCCESS)                                                                   \
+            then;                                                                                  \
         return ag_settle_status(AG_CAP, ret);                                                      \
     }
+
+#define ENQUEUE(symbol, about, ...) ENQUEUE_THEN(symbol, about, (void)0, __VA_ARGS__)
+
+/* `in`: the stream that it is recorded in. */
+#define RECORD(symbol, in, ...)                                                                    \
+    ENQUEUE_THEN(symbol, in,                                                                       \
+                 (ag_idle_mark(AG_CAP, AG_ROW_##symbol, e, s), ag_event_recorded(AG_CAP, e, in)),  \
+                 __VA_ARGS__)
 
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 #define BOTH(kind, symbol, about, ...)                                                             \

@@ -66,9 +66,4 @@ COPY(cuMemcpyAsync_ptsz)
         const struct ag_fill f = {to, pitch, columns, height, value, sizeof value};                \
         return ag_submit_fill(AG_CAP, AG_ROW_##symbol, &f, stream);                                \
     }
-#define FILL(bits, type)                                                                           \
-    LINE(cuMemsetD##bits##Async, type)                                                             \
-    LINE(cuMemsetD##bits##Async_ptsz, type)                                                        \
-    RECTANGLE(cuMemsetD2D##bits##Async, type)                                                      \
-    RECTANGLE(cuMemsetD2D##bits##Async_ptsz, type)
-AG_FILLS(FILL)
+AG_FILLS(LINE, RECTANGLE)

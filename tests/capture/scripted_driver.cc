@@ -356,11 +356,11 @@ void FillSlots()
     SLOT(cuGraphAddMemcpyNode, AddMemcpyNode);
     SLOT(cuGraphExecMemcpyNodeSetParams, SetMemcpyParams);
     SLOT(cuMemcpyDtoDAsync_v2, CopyAsync);
-#define FILL(bits, type)                                                                           \
-    SLOT(cuMemsetD##bits##Async, (FillLine<type>));                                                \
-    SLOT(cuMemsetD2D##bits##Async, (FillRows<type>));
-    AG_FILLS(FILL)
-#undef FILL
+#define LINE(symbol, type) SLOT(symbol, (FillLine<type>));
+#define RECTANGLE(symbol, type) SLOT(symbol, (FillRows<type>));
+    AG_FILLS(LINE, RECTANGLE)
+#undef RECTANGLE
+#undef LINE
     SLOT(cuCtxGetId, ContextId);
     SLOT(cuModuleLoadData, LoadModule);
     SLOT(cuModuleGetFunction, FunctionOf);
