@@ -569,7 +569,7 @@ enum ag_pace_news ag_policy_time(struct ag_policy *p, uint64_t now_ns)
 {
     /* A host that became fast while it had patience shows it with segments as long as it has now;
      * one that did not has them broken, and short again within the blocks that do not count. */
-    if (p->pace.now == AG_PACE_PATIENT && !p->pace.began_ns)
+    if (p->pace.now == AG_PACE_PATIENT && !p->pace.began_ns && !p->pace.round)
         p->caps[AG_PACE_PROMPT] = p->caps[AG_PACE_PATIENT];
     const enum ag_pace_news news = ag_pace_time(&p->pace, now_ns);
     p->timing = false;

@@ -37,8 +37,10 @@ void ag_pace_host_is_slow(struct ag_pace *y)
 {
     const bool news = !y->slow;
     y->slow = true;
-    if (news && y->measured && y->phase != AG_PACE_UNASKED)
+    if (news && y->measured && y->phase != AG_PACE_UNASKED) {
+        y->round = 0;
         ask(y);
+    }
 }
 
 void ag_pace_host_is_fast(struct ag_pace *y)
@@ -95,17 +97,6 @@ static bool tried(const struct ag_pace *y, int kind)
     return !y->out[kind] && (kind != AG_PACE_PATIENT || y->slow);
 }
 
-static enum ag_pace_news begin_trial(struct ag_pace *y, uint64_t now_ns)
-{
-    const bool turned = y->now != AG_PACE_PROMPT;
-    y->round = y->skipped = 0;
-    memset(y->samples, 0, sizeof y->samples);
-    memset(y->out, 0, sizeof y->out);
-    y->now = AG_PACE_PROMPT;
-    begin_block(y, now_ns);
-    return turned ? AG_PACE_TURNED : AG_PACE_NOTHING;
-}
-
 static void sort(uint32_t *value, uint32_t n)
 {
     for (uint32_t i = 1; i < n; i++) {
@@ -117,25 +108,6 @@ static void sort(uint32_t *value, uint32_t n)
     }
 }
 
-static bool beats(uint32_t cost, uint32_t other, uint32_t percent)
-{
-    return (uint64_t)cost * 100 < (uint64_t)other * (100 - percent);
-}
-
-/* Puts out the paces whose best sample is clearly worse than the worst of `best`. Costs are sorted.
- * Returns whether none but `best` is left. */
-static bool put_out(struct ag_pace *y, enum ag_pace_kind best)
-{
-    bool alone = true;
-    for (int k = 0; k < AG_PACE_KINDS; k++) {
-        if (k == (int)best || !tried(y, k))
-            continue;
-        y->out[k] = beats(y->cost[best][y->samples[best] - 1], y->cost[k][0], AG_PACE_CLEARLY);
-        alone &= y->out[k];
-    }
-    return alone;
-}
-
 /* The first pace from `from` on that is still in the trial; AG_PACE_KINDS: none. */
 static int next_tried(const struct ag_pace *y, int from)
 {
@@ -144,32 +116,109 @@ static int next_tried(const struct ag_pace *y, int from)
     return from;
 }
 
-/* The pace with the smallest median; prompt, unless it is beaten by enough. One that is out was not
- * measured in every round: what the others cost meanwhile says nothing about it. */
-static enum ag_pace_kind best_of(struct ag_pace *y)
+static enum ag_pace_news turn_to(struct ag_pace *y, int kind)
 {
-    uint32_t cost[AG_PACE_KINDS];
-    int best = next_tried(y, 0);
-    for (int k = best; k < AG_PACE_KINDS; k = next_tried(y, k + 1)) {
-        sort(y->cost[k], y->samples[k]);
-        cost[k] = y->cost[k][y->samples[k] / 2];
-        if (cost[k] < cost[best] &&
-            (!tried(y, AG_PACE_PROMPT) || beats(cost[k], cost[AG_PACE_PROMPT], AG_PACE_GAIN)))
-            best = k;
+    const bool turned = (int)y->now != kind;
+    y->now = (enum ag_pace_kind)kind;
+    return turned ? AG_PACE_TURNED : AG_PACE_NOTHING;
+}
+
+static enum ag_pace_news begin_round(struct ag_pace *y, uint64_t now_ns)
+{
+    if (!y->round)
+        memset(y->out, 0, sizeof y->out);
+    y->skipped = 0;
+    begin_block(y, now_ns);
+    return turn_to(y, next_tried(y, 0));
+}
+
+static bool beats(uint32_t cost, uint32_t other, uint32_t percent)
+{
+    return (uint64_t)cost * 100 < (uint64_t)other * (100 - percent);
+}
+
+/* Rounds are compared each for itself. Of the most rounds one may have been lost. */
+static bool beats_in_nearly_all(const struct ag_pace *y, int kind, int other)
+{
+    uint32_t won = 0;
+    for (int r = 0; r < y->round; r++)
+        won += beats(y->cost[kind][r], y->cost[other][r], AG_PACE_GAIN);
+    return won + (y->round == AG_PACE_ROUNDS) >= y->round;
+}
+
+static bool beats_in_the_median(const struct ag_pace *y, int kind, int other)
+{
+    enum { SAME = 1 << 20 };
+    uint32_t ratio[AG_PACE_ROUNDS];
+    for (int r = 0; r < y->round; r++) {
+        const uint64_t q = (uint64_t)y->cost[kind][r] * SAME / y->cost[other][r];
+        ratio[r] = q < UINT32_MAX ? (uint32_t)q : UINT32_MAX;
     }
-    return (enum ag_pace_kind)best;
+    sort(ratio, y->round);
+    return beats(ratio[y->round / 2], SAME, other == AG_PACE_PROMPT ? AG_PACE_GAIN : 0);
+}
+
+/* The best pace of graphs that is still in the trial, unless eager has won or is alone. One that is
+ * out was not measured in every round: what the others cost meanwhile says nothing about it. */
+static int best_of(const struct ag_pace *y)
+{
+    const bool prompt = tried(y, AG_PACE_PROMPT), patient = tried(y, AG_PACE_PATIENT);
+    int best = prompt ? AG_PACE_PROMPT : patient ? AG_PACE_PATIENT : AG_PACE_EAGER;
+    if (prompt && patient && beats_in_the_median(y, AG_PACE_PATIENT, AG_PACE_PROMPT))
+        best = AG_PACE_PATIENT;
+    if (tried(y, AG_PACE_EAGER) && beats_in_nearly_all(y, AG_PACE_EAGER, best))
+        best = AG_PACE_EAGER;
+    return best;
+}
+
+static bool clearly_better(const struct ag_pace *y, int kind, int other)
+{
+    uint32_t largest = 0, least = UINT32_MAX;
+    for (int r = 0; r < y->round; r++) {
+        largest = y->cost[kind][r] > largest ? y->cost[kind][r] : largest;
+        least = y->cost[other][r] < least ? y->cost[other][r] : least;
+    }
+    return beats(largest, least, AG_PACE_CLEARLY);
+}
+
+/* Puts out the paces that are clearly worse than `best`, in the first round only if that is
+ * prompt. Returns whether all others are clearly worse. */
+static bool put_out(struct ag_pace *y, int best)
+{
+    const bool sure = best == AG_PACE_PROMPT || y->round > 1;
+    bool alone = true;
+    for (int k = 0; k < AG_PACE_KINDS; k++) {
+        if (k == best || !tried(y, k))
+            continue;
+        const bool out = clearly_better(y, best, k);
+        y->out[k] = out && sure;
+        alone &= out;
+    }
+    return alone;
+}
+
+/* Another round is needed, later. Until then graphs are not given up for a little. */
+static enum ag_pace_news spread(struct ag_pace *y, int best, bool clear)
+{
+    if (best == AG_PACE_EAGER && !clear)
+        best = tried(y, AG_PACE_PROMPT) ? AG_PACE_PROMPT : AG_PACE_PATIENT;
+    y->phase = AG_PACE_RESTING;
+    y->rest = AG_PACE_SPREAD;
+    begin_block(y, 0);
+    return turn_to(y, best);
 }
 
 /* A round is over. */
 static enum ag_pace_news judge(struct ag_pace *y)
 {
-    const enum ag_pace_kind best = best_of(y);
-    if (++y->round < AG_PACE_ROUNDS && !put_out(y, best)) {
-        y->now = (enum ag_pace_kind)next_tried(y, 0);
-        return AG_PACE_TURNED;
-    }
-    y->now = best;
+    y->round++;
+    const int best = best_of(y);
+    const bool clear = put_out(y, best);
+    if (y->round < AG_PACE_ROUNDS && (!clear || (best != AG_PACE_PROMPT && y->round == 1)))
+        return spread(y, best, clear);
+    y->now = (enum ag_pace_kind)best;
     y->phase = AG_PACE_RESTING;
+    y->round = 0;
     y->rest = y->rest_next;
     y->rest_next = y->rest_next < AG_PACE_REST_MOST ? y->rest_next * 2 : AG_PACE_REST_MOST;
     begin_block(y, 0);
@@ -207,23 +256,18 @@ enum ag_pace_news ag_pace_time(struct ag_pace *y, uint64_t now_ns)
     if (!y->due)
         return AG_PACE_NOTHING;
     if (!y->began_ns)
-        return begin_trial(y, now_ns);
+        return begin_round(y, now_ns);
     if (y->spoilt || !counts(y)) {
         y->skipped += !y->spoilt;
         begin_block(y, now_ns);
         return AG_PACE_NOTHING;
     }
     const uint64_t cost = took(y, now_ns) * 16 / (y->ops ? y->ops : 1);
-    y->cost[y->now][y->samples[y->now]++] = cost > UINT32_MAX ? UINT32_MAX : (uint32_t)cost;
-    begin_block(y, now_ns);
-    if (y->samples[y->now] % AG_PACE_SAMPLES)
-        return AG_PACE_NOTHING;
+    y->cost[y->now][y->round] = cost > UINT32_MAX ? UINT32_MAX : cost ? (uint32_t)cost : 1;
     y->skipped = 0;
+    begin_block(y, now_ns);
     const int next = next_tried(y, y->now + 1);
-    if (next == AG_PACE_KINDS)
-        return judge(y);
-    y->now = (enum ag_pace_kind)next;
-    return AG_PACE_TURNED;
+    return next == AG_PACE_KINDS ? judge(y) : turn_to(y, next);
 }
 
 uint64_t ag_pace_skip_rest(struct ag_pace *y)
@@ -236,10 +280,9 @@ uint64_t ag_pace_skip_rest(struct ag_pace *y)
 bool ag_pace_check(const struct ag_pace *y, const char **why)
 {
     bool bad = y->phase != AG_PACE_TRIAL && (y->due || y->spoilt || y->began_ns);
-    for (int k = 0; k < AG_PACE_KINDS; k++)
-        bad |= y->samples[k] > AG_PACE_ROUNDS * AG_PACE_SAMPLES;
+    bad |= y->round >= AG_PACE_ROUNDS || (y->round && y->phase == AG_PACE_UNASKED);
     bad |= y->now == AG_PACE_PATIENT && !y->slow && y->measured;
     if (bad && why)
-        *why = "K1: a pace, samples or times that do not belong to the phase";
+        *why = "K1: a pace, rounds or times that do not belong to the phase";
     return !bad;
 }

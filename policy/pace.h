@@ -15,10 +15,14 @@
  * A trial begins when AG_PACE_RIPE ops were replayed, and when the host is first found slow. It has
  * up to AG_PACE_ROUNDS rounds of one turn for each pace. A turn is made of blocks: some that do not
  * count (the device's queue still holds the work of the turn before, graphs have to be built), then
- * AG_PACE_SAMPLES that do. A block ends at a synchronisation, or, where those are rare, at the
- * anchor of the stream, so that it covers whole iterations. A pace whose best sample is clearly
- * worse than another's worst is out of the trial. After the verdict the stream rests for a number of
- * ops that doubles with each trial.
+ * one that does. A block ends at a synchronisation, or, where those are rare, at the anchor of the
+ * stream, so that it covers whole iterations. Costs are compared within a round: a machine is faster
+ * and slower for seconds by more than the paces differ. A pace whose least cost is clearly above the
+ * best one's largest is out of the trial; one round is enough for a verdict that all stays as it was,
+ * two for another. What is not clear is left to all rounds, with AG_PACE_SPREAD ops between two:
+ * they see different moments, and a short program is not spent on them. Then graphs are given up
+ * only if all rounds but one were for it. After the verdict the stream rests for a number of ops that
+ * doubles with each trial.
  *
  * Idle time, between the program's having seen that the device is done and its next op, is not its
  * ops'. Nothing is held then and none of the stream's work is under way: what the program does or
@@ -41,8 +45,8 @@ extern "C" {
 #define AG_PACE_LONGEST 4096u /* ops at which a block no longer waits for a synchronisation */
 #define AG_PACE_NEAR 1024u    /* ops between synchronisations that a block waits for */
 #define AG_PACE_SKIPS 12u     /* most blocks of a turn that do not count */
-#define AG_PACE_SAMPLES 3u    /* blocks of a turn that count */
-#define AG_PACE_ROUNDS 3u     /* most rounds of a trial */
+#define AG_PACE_ROUNDS 5u     /* most rounds of a trial; odd */
+#define AG_PACE_SPREAD 16384u /* ops between two of them */
 #define AG_PACE_GAIN 1u       /* percent by which another pace has to beat prompt */
 #define AG_PACE_CLEARLY 8u    /* percent that put a pace out of a trial */
 #define AG_PACE_REST_FIRST (1ull << 18)
@@ -58,18 +62,18 @@ struct ag_pace {
     bool measured;         /* false: `now` stays as it is */
     bool slow;             /* the host does not make segments within the bound */
     uint8_t phase;
-    uint8_t round, skipped; /* rounds behind; blocks of this turn that did not count */
-    uint8_t samples[AG_PACE_KINDS];
+    uint8_t round, skipped;  /* rounds behind; blocks of this turn that did not count */
     bool out[AG_PACE_KINDS]; /* of this trial */
     bool due;                /* a block is complete: the time is wanted */
     bool spoilt;             /* the block under way says nothing */
     uint32_t ops, replayed;  /* of the block under way; before the first trial: of the stream */
     uint32_t since_sync, interval; /* ops since the last synchronisation, and before it */
-    uint64_t began_ns;        /* the block under way, 0: the trial begins when the time is told */
-    uint64_t idle_ns;         /* of it */
-    uint64_t rest, rest_next; /* ops until the next trial */
-    uint32_t cost[AG_PACE_KINDS][AG_PACE_ROUNDS * AG_PACE_SAMPLES]; /* 1/16 ns per op */
-    /* K1 samples are at most those of all rounds; `due`, `spoilt` and `began_ns` belong to a trial;
+    uint64_t began_ns; /* the block under way, 0: a round begins when the time is told */
+    uint64_t idle_ns;  /* of it */
+    uint64_t rest,
+        rest_next; /* ops until the next round or trial; until the trial after this one */
+    uint32_t cost[AG_PACE_KINDS][AG_PACE_ROUNDS]; /* 1/16 ns per op, not 0 */
+    /* K1 a round that is behind is one of a trial; `due`, `spoilt` and `began_ns` belong to a turn;
      * patient is only tried on a slow host. */
 };
 
