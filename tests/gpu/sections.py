@@ -335,6 +335,21 @@ def mixed(s):
                 against(s, say, what, by_name, lines, ["eager"], 1.0)
 
 
+def overlap(s):
+    """Batches from pinned memory and back in two streams, against a graph of two branches."""
+    bench, shim = s.file("overlap_bench"), s.shim_env()
+    for kernels, kib, sync in ((16, 256, []), (16, 256, ["--sync"]), (64, 64, ["--sync"])):
+        base = [bench, "--kernels", str(kernels), "--kib", str(kib), "--length", "100"] + sync
+        what = f"{kernels} kernels a batch of {kib} KiB{', sync' if sync else ''}"
+        with s.item(f"{what}: at most 1.05 of the graph by hand") as say:
+            by_name, _, lines = s.compare(what, {"eager": (base, {}),
+                                                 "graph": (base + ["--graph"], {}),
+                                                 "shim": (base, shim)})
+            against(s, say, what, by_name, lines, ["graph"], 1.05)
+        with s.item(f"{what}: below eager") as say:
+            against(s, say, what, by_name, lines, ["eager"], 1.0)
+
+
 def against(s, say, what, by_name, lines, rivals, limit):
     """The shim over the best rival, turn by turn: what runs in one turn runs on the same processors."""
     best = min(rivals, key=lambda r: by_name[r]["median"])
@@ -527,6 +542,7 @@ SECTIONS = {
     "apps": apps,
     "chain": chain,
     "mixed": mixed,
+    "overlap": overlap,
     "hotpath": hotpath,
     "torch": torch,
     "frameworks": frameworks,
