@@ -504,6 +504,40 @@ def frameworks(s):
             say(f"{in_turns(lines, 'plain', 'shim'):.3f} times as fast in turns")
 
 
+def pipeline(s):
+    """Preparing a batch beside the training on the one before: four ways, one stream or two."""
+    for name, batches in (("torch_pipeline", (4, 16)), ("torch_augment", (32,))):
+        for batch in batches if chosen(s, name) else ():
+            one = s.workload(name) + ["--batch", str(batch), "--blocks", "5", "--warmup", "2"]
+            four_ways(s, f"{name}, batches of {batch}", one, one + ["--overlap"])
+
+
+def four_ways(s, what, one, two):
+    lines = {}
+    with s.item(f"{what}: bitwise equal with and without, one stream and two") as say:
+        by_name, _, lines = s.compare(what, {
+            "one": (one, {}), "two": (two, {}),
+            "one, shim": (one, s.shim_env()), "two, shim": (two, s.shim_env())}, timeout=180,
+            modules="torch")
+        for streams in ("one", "two"):
+            same(f"{what} in {streams}", lines[streams] + lines[streams + ", shim"])
+            require(all(line["shim_at_work"] for line in lines[streams + ", shim"]),
+                    "the shim never held a launch")
+        rates = {name: 1000 / by_name[name]["median"] for name in by_name}
+        say("steps a second: " + ", ".join(f"{name} {rate:.1f}" for name, rate in rates.items()))
+        s.record({"what": "pipeline", "workload": what, "steps_per_second": rates})
+    with s.item(f"{what}: two streams under the shim are the fastest") as say:
+        require(lines, "not measured")
+        gains = {name: in_turns(lines, name, "two, shim") for name in ("one", "two", "one, shim")}
+        say(", ".join(f"{gain:.3f} times {name}" for name, gain in gains.items()))
+        require(min(gains.values()) >= 1, json.dumps(gains))
+    for label, command in (("one", one), ("two", two)):
+        with s.item(f"{what}, {label}: share of kernels in graphs") as say:
+            share = audit(s, command, s.shim_env())
+            say(describe(share))
+            s.record({"what": "share", "workload": f"{what}, {label}", "audit": share})
+
+
 def cublas(s):
     """cuBLAS hands over its arguments through `extra`: those launches enter graphs too."""
     command = [s.file("gemm_loop")]
@@ -546,6 +580,7 @@ SECTIONS = {
     "hotpath": hotpath,
     "torch": torch,
     "frameworks": frameworks,
+    "pipeline": pipeline,
     "cublas": cublas,
 }
 

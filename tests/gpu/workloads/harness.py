@@ -12,8 +12,12 @@ import statistics
 import time
 
 
-def options(default_steps, default_blocks=9):
+def options(default_steps, default_blocks=9, overlap=False, batch=None):
     p = argparse.ArgumentParser()
+    if overlap:
+        p.add_argument("--overlap", action="store_true", help="prepare the next step in a second stream")
+    if batch:
+        p.add_argument("--batch", type=int, default=batch)
     p.add_argument("--steps", type=int, default=default_steps, help="steps in a measured block")
     p.add_argument("--blocks", type=int, default=default_blocks)
     p.add_argument("--warmup", type=int, default=3, help="blocks before the measured ones")
