@@ -420,7 +420,8 @@ Plane Sweep(ag_pace_kind pace, double idle = 0, Waits waits = Waits::AfterSync)
                     if (at++ % STRIDE)
                         continue;
                     const Program p = {gap, work, period, sync_every, idle, waits};
-                    const uint32_t before = 180000 / period; // after all rounds of a trial
+                    const uint32_t before =
+                        (pace == AG_PACE_KINDS ? 180000 : 20000) / period; // after a trial
                     const uint32_t more = 60 * (1 + 600 / (period * sync_every)) * sync_every;
                     Simulation s(p, pace);
                     s.Run(before);
