@@ -88,8 +88,21 @@ TEST_F(CopyNodes, CopyRowsOfPitchedMemory)
     FACT("copy_node.2d_row_0", read(y, 1), 2);
     FACT("copy_node.2d_row_3", read(y, 12), 3 * 16 + 1);
     FACT("copy_node.2d_between_rows", read(y, 2), 0);
-    FACT("copy_node.2d_patch_address", patch(node, c), CUDA_ERROR_INVALID_VALUE);
+    // cuda.h: one-dimensional only.
+    FACT("copy_node.2d_patch_address", patch(node, c), CUDA_SUCCESS);
     FACT("copy_node.2d_to_1d", patch(node, row(y, x, 8)), CUDA_ERROR_INVALID_VALUE);
+    c.dstDevice = y + 1024;
+    NOTE("copy_node.2d_patch_other_address", patch(node, c));
+    run();
+    NOTE("copy_node.2d_patch_other_address_value", read(y, 256 + 1));
+    c.dstPitch = 32;
+    NOTE("copy_node.2d_patch_pitch", patch(node, c));
+    c.dstPitch = 16;
+    c.WidthInBytes = 4;
+    NOTE("copy_node.2d_patch_width", patch(node, c));
+    c.WidthInBytes = 8;
+    c.Height = 2;
+    NOTE("copy_node.2d_patch_height", patch(node, c));
 }
 
 TEST_F(CopyNodes, ReadHostMemoryWhenTheyRun)
@@ -133,15 +146,30 @@ TEST_F(CopyNodes, KeepTheKindOfMemory)
     CUgraphNode node = add(row(y, x, 4));
     NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
     NEED(drv.cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
-    NOTE("copy_node.patch_device_to_managed", patch(node, row(managed, x, 4)));
+    FACT("copy_node.patch_device_to_managed", patch(node, row(managed, x, 4)), CUDA_SUCCESS);
     CUDA_MEMCPY3D unified = row(y, x, 4);
     unified.srcMemoryType = unified.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-    NOTE("copy_node.patch_device_to_unified_type", patch(node, unified));
+    FACT("copy_node.patch_device_to_unified_type", patch(node, unified), CUDA_ERROR_INVALID_VALUE);
     CUDA_MEMCPY3D out = row(0, x, 4);
     out.dstMemoryType = CU_MEMORYTYPE_HOST;
     out.dstHost = flag + 8;
     FACT("copy_node.patch_device_to_pinned", patch(node, out), CUDA_ERROR_INVALID_VALUE);
     NEED(drv.cuMemFree(managed));
+}
+
+TEST_F(CopyNodes, KeepTheTypeThatWasDeclared)
+{
+    CUgraphNode node = nullptr;
+    CUDA_MEMCPY3D unified = row(y, x, 4);
+    unified.srcMemoryType = unified.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    NOTE("copy_node.add_unified_type",
+         drv.cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &unified, ctx));
+    if (!node)
+        return;
+    NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    unified.dstDevice = y + 4;
+    NOTE("copy_node.patch_unified_to_unified", patch(node, unified));
+    NOTE("copy_node.patch_unified_to_device_type", patch(node, row(y + 8, x, 4)));
 }
 
 TEST_F(CopyNodes, AreUpdatedWithTheirGraph)

@@ -125,8 +125,8 @@ static void waiting_branch(void)
     printf(", then %d\n", case_read(x));
 }
 
-/* The copy node's source is freed, and its address given to somebody else. */
-static void stale_node(void)
+/* The copy node's source is freed, and its address given to somebody else: whom the node is then told of, or not. */
+static void freed_source(int told)
 {
     CUgraphNode n;
     case_open(0);
@@ -138,10 +138,22 @@ static void stale_node(void)
     NEED(cuGraphInstantiate(&exec, graph, 0));
     NEED(cuMemFree(x));
     NEED(cuMemAlloc(&again, 64));
-    printf("same address %d, patch %d", again == x,
-           (int)cuGraphExecMemcpyNodeSetParams(exec, n, &copy, ctx));
-    printf(", launch %d", (int)cuGraphLaunch(exec, NULL));
-    printf(", sync %d\n", (int)cuCtxSynchronize());
+    NEED(cuMemsetD32(again, 7, 16));
+    printf("same address %d, ", again == x);
+    if (told)
+        printf("patch %d, ", (int)cuGraphExecMemcpyNodeSetParams(exec, n, &copy, ctx));
+    printf("launch %d", (int)cuGraphLaunch(exec, NULL));
+    printf(", copied %d\n", case_read(y + 60));
+}
+
+static void stale_node(void)
+{
+    freed_source(0);
+}
+
+static void renewed_node(void)
+{
+    freed_source(1);
 }
 
 /* Pinned memory is read when the copy runs, memory that a batch reads "during the call" is not. */
@@ -363,6 +375,7 @@ const struct sim_case case_ops[] = {
     {"diamond", diamond},
     {"waiting_branch", waiting_branch},
     {"stale_node", stale_node},
+    {"renewed_node", renewed_node},
     {"batch_sources", batch_sources},
     {"value_batch", value_batch},
     {"pools", pools},

@@ -257,8 +257,7 @@ TEST_F(Sim, NamesUndefinedBehaviourWhenStrict)
         {"dead_stream", "709\n", "is destroyed"},
         {"dead_function", "400\n", "module is unloaded"},
         {"freed_in_another_stream", "launch 0, sync 0\n", "store uses"},
-        {"stale_node", "same address 1, patch 1, launch 0, sync 0\n",
-         "not the memory it was given"},
+        {"stale_node", "same address 1, launch 0, copied 7\n", "not the memory it was given"},
         {"used_before_allocated", "0\n", "has not allocated yet"},
     };
     for (const Misuse &m : cases) {
@@ -267,6 +266,12 @@ TEST_F(Sim, NamesUndefinedBehaviourWhenStrict)
         EXPECT_EQ(strict.status, 128 + 6) << m.name;
         EXPECT_NE(strict.err.find(m.says), std::string::npos) << m.name << ": " << strict.err;
     }
+}
+
+TEST_F(Sim, TakesAPatchOfANodeWhoseMemoryIsGone)
+{
+    EXPECT_EQ(run_case("renewed_node", {{"SIMCUDA_STRICT", "abort"}}).out,
+              "same address 1, patch 0, launch 0, copied 7\n");
 }
 
 TEST_F(Sim, RunsEveryKindOfNode)
