@@ -196,27 +196,6 @@ TEST_F(CopyNodes, AreUpdatedWithTheirGraph)
     NEED(drv.cuGraphDestroy(other));
 }
 
-/* What was built for memory that is gone: nothing here is launched. */
-TEST_F(CopyNodes, OutliveTheirMemoryUnlaunched)
-{
-    CUdeviceptr gone = 0, again = 0;
-    NEED(drv.cuMemAlloc(&gone, 4096));
-    CUgraphNode node = add(row(y, gone, 4));
-    NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    NEED(drv.cuMemFree(gone));
-    NOTE("copy_node.patch_after_source_freed", patch(node, row(y, x, 4)));
-    CUgraphExec second = nullptr;
-    NOTE("copy_node.instantiate_after_source_freed",
-         drv.cuGraphInstantiateWithFlags(&second, graph, 0));
-    if (second)
-        drv.cuGraphExecDestroy(second);
-    NEED(drv.cuMemAlloc(&again, 4096));
-    NOTE("copy_node.patch_after_source_reallocated", patch(node, row(y, again, 4)));
-    FACT("copy_node.destroy_after_source_freed", drv.cuGraphExecDestroy(exec), CUDA_SUCCESS);
-    exec = nullptr;
-    NEED(drv.cuMemFree(again));
-}
-
 TEST_F(CopyNodes, MemsetsKeepTheirRows)
 {
     CUgraphNode node = nullptr;
@@ -473,5 +452,103 @@ TEST_F(IsolatedCopies, NodeWhoseMemoryIsGone)
     NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
     NEED(drv.cuMemFree(gone));
     NOTE("copy_node.launch_after_free", drv.cuGraphLaunch(exec, s));
-    NOTE("copy_node.sync_after_free", drv.cuStreamSynchronize(s));
+    FACT("copy_node.sync_after_free", drv.cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* What was built for memory that is gone. A driver may crash on any of these, so each is asked alone. */
+class IsolatedFreed : public CopyNodes
+{
+  protected:
+    void build(bool instantiated)
+    {
+        NEED(drv.cuMemAlloc(&gone, 4096));
+        node = add(row(y, gone, 4));
+        if (instantiated) {
+            NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+        }
+        NEED(drv.cuMemFree(gone));
+    }
+    CUdeviceptr gone = 0;
+    CUgraphNode node = nullptr;
+};
+
+TEST_F(IsolatedFreed, SourceAndTheGraphIsInstantiated)
+{
+    build(false);
+    NOTE("copy_node.instantiate_after_source_freed",
+         drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+}
+
+TEST_F(IsolatedFreed, SourceAndTheNodeIsPatchedAndTheGraphInstantiatedAgain)
+{
+    CUgraphExec second = nullptr;
+    build(true);
+    NEED(patch(node, row(y, x, 4)));
+    NOTE("copy_node.instantiate_again_after_source_freed",
+         drv.cuGraphInstantiateWithFlags(&second, graph, 0));
+}
+
+TEST_F(IsolatedFreed, SourceAndTheNodeIsPatched)
+{
+    build(true);
+    FACT("copy_node.patch_after_source_freed", patch(node, row(y, x, 4)), CUDA_SUCCESS);
+}
+
+TEST_F(IsolatedFreed, SourceAndTheNodeIsPatchedAndLaunched)
+{
+    build(true);
+    NEED(patch(node, row(y, x, 4)));
+    FACT("copy_node.launch_patched_after_source_freed", drv.cuGraphLaunch(exec, s), CUDA_SUCCESS);
+    FACT("copy_node.sync_patched_after_source_freed", drv.cuStreamSynchronize(s), CUDA_SUCCESS);
+    FACT("copy_node.value_patched_after_source_freed", read(y), 1);
+}
+
+TEST_F(IsolatedFreed, SourceAndItsSuccessorTakesItsPlace)
+{
+    CUdeviceptr again = 0;
+    build(true);
+    NEED(drv.cuMemAlloc(&again, 4096));
+    NEED(drv.cuMemsetD32(again, 77, 4));
+    NEED(drv.cuCtxSynchronize());
+    FACT("copy_node.patch_after_source_reallocated", patch(node, row(y, again, 4)), CUDA_SUCCESS);
+    NEED(drv.cuGraphLaunch(exec, s));
+    FACT("copy_node.value_after_source_reallocated", read(y), 77);
+    NEED(drv.cuMemFree(again));
+}
+
+TEST_F(IsolatedFreed, SourceAndTheExecIsDestroyed)
+{
+    build(true);
+    FACT("copy_node.destroy_after_source_freed", drv.cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    exec = nullptr;
+}
+
+TEST_F(IsolatedFreed, SourceAndTheGraphIsDestroyed)
+{
+    build(false);
+    FACT("copy_node.destroy_graph_after_source_freed", drv.cuGraphDestroy(graph), CUDA_SUCCESS);
+    NEED(drv.cuGraphCreate(&graph, 0));
+}
+
+TEST_F(IsolatedFreed, DestinationAndTheNodeIsPatchedAndLaunched)
+{
+    NEED(drv.cuMemAlloc(&gone, 4096));
+    node = add(row(gone, x, 4));
+    NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    NEED(drv.cuMemFree(gone));
+    FACT("copy_node.patch_after_destination_freed", patch(node, row(y, x, 4)), CUDA_SUCCESS);
+    NEED(drv.cuGraphLaunch(exec, s));
+    FACT("copy_node.value_after_destination_freed", read(y), 1);
+}
+
+TEST_F(IsolatedFreed, MemoryOfAMemsetAndTheNodeIsPatched)
+{
+    NEED(drv.cuMemAlloc(&gone, 4096));
+    CUDA_MEMSET_NODE_PARAMS set = {gone, 0, 5, 4, 4, 1};
+    NEED(drv.cuGraphAddMemsetNode(&node, graph, nullptr, 0, &set, ctx));
+    NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    NEED(drv.cuMemFree(gone));
+    set.dst = y;
+    NOTE("memset_node.patch_after_memory_freed",
+         drv.cuGraphExecMemsetNodeSetParams(exec, node, &set, ctx));
 }

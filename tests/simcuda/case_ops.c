@@ -146,6 +146,49 @@ static void freed_source(int told)
     printf(", copied %d\n", case_read(y + 60));
 }
 
+/* Nobody has the memory that a node copies from, or sets. */
+static void gone_from_under(int set)
+{
+    CUgraphNode n;
+    case_open(0);
+    CUcontext ctx = context();
+    CUdeviceptr x = case_buffer(64), y = case_buffer(64);
+    CUDA_MEMCPY3D copy = copy_of(y, x, 64);
+    CUDA_MEMSET_NODE_PARAMS fill = {x, 0, 5, 4, 2, 1};
+    NEED(cuGraphCreate(&graph, 0));
+    if (set)
+        NEED(cuGraphAddMemsetNode(&n, graph, NULL, 0, &fill, ctx));
+    else
+        NEED(cuGraphAddMemcpyNode(&n, graph, NULL, 0, &copy, ctx));
+    NEED(cuGraphInstantiate(&exec, graph, 0));
+    NEED(cuMemFree(x));
+    printf("launch %d", (int)cuGraphLaunch(exec, NULL));
+    printf(", sync %d\n", (int)cuCtxSynchronize());
+}
+
+static void copy_from_nowhere(void)
+{
+    gone_from_under(0);
+}
+
+static void set_of_nowhere(void)
+{
+    gone_from_under(1);
+}
+
+/* A driver does not survive this. */
+static void graph_of_freed_memory(void)
+{
+    CUgraphNode n;
+    case_open(0);
+    CUdeviceptr x = case_buffer(64), y = case_buffer(64);
+    CUDA_MEMCPY3D copy = copy_of(y, x, 64);
+    NEED(cuGraphCreate(&graph, 0));
+    NEED(cuGraphAddMemcpyNode(&n, graph, NULL, 0, &copy, context()));
+    NEED(cuMemFree(x));
+    printf("instantiate %d\n", (int)cuGraphInstantiate(&exec, graph, 0));
+}
+
 static void stale_node(void)
 {
     freed_source(0);
@@ -374,6 +417,9 @@ const struct sim_case case_ops[] = {
     {"every_node", every_node},
     {"diamond", diamond},
     {"waiting_branch", waiting_branch},
+    {"copy_from_nowhere", copy_from_nowhere},
+    {"set_of_nowhere", set_of_nowhere},
+    {"graph_of_freed_memory", graph_of_freed_memory},
     {"stale_node", stale_node},
     {"renewed_node", renewed_node},
     {"batch_sources", batch_sources},

@@ -258,6 +258,9 @@ TEST_F(Sim, NamesUndefinedBehaviourWhenStrict)
         {"dead_function", "400\n", "module is unloaded"},
         {"freed_in_another_stream", "launch 0, sync 0\n", "store uses"},
         {"stale_node", "same address 1, launch 0, copied 7\n", "not the memory it was given"},
+        {"copy_from_nowhere", "launch 0, sync 700\n", "a copy uses"},
+        {"set_of_nowhere", "launch 0, sync 700\n", "a memset uses"},
+        {"graph_of_freed_memory", "instantiate 1\n", "whose memory is gone"},
         {"used_before_allocated", "0\n", "has not allocated yet"},
     };
     for (const Misuse &m : cases) {

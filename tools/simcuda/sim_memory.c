@@ -52,6 +52,11 @@ bool sim_memory_is_ours(uintptr_t address)
     return sim_arena_holds(address);
 }
 
+bool sim_memory_is_gone(uintptr_t address)
+{
+    return sim_memory_is_ours(address) && !sim_memory_at(address);
+}
+
 bool sim_memory_is_host(const struct sim_range *range)
 {
     return range->kind == SIM_MEMORY_HOST || range->kind == SIM_MEMORY_REGISTERED;
