@@ -357,35 +357,6 @@ TEST_F(CopyCalls, OfRowsAndLayers)
     FACT("memset.16_misaligned", drv.cuMemsetD16Async(e + 1, 1, 2, s), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(CopyCalls, InBatches)
-{
-    CUdeviceptr dst[2] = {d, d + 4};
-    CUdeviceptr src[2] = {(CUdeviceptr)(uintptr_t)pinned, (CUdeviceptr)(uintptr_t)(pinned + 1)};
-    size_t bytes[2] = {4, 4}, first[2] = {0, 1};
-    CUmemcpyAttributes how[2] = {};
-    how[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    how[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
-    auto copy = [&](CUstream where) {
-        return drv.cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 2, where);
-    };
-    pinned[0] = pinned[1] = 1;
-    hold(s);
-    FACT("batch.copies", copy(s), CUDA_SUCCESS);
-    pinned[0] = pinned[1] = 2;
-    release();
-    FACT("batch.source_in_stream_order", read(d), 2);
-    FACT("batch.source_during_the_call", read(d, 1), 1);
-    NOTE("batch.legacy_stream", copy(nullptr));
-    how[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
-    FACT("batch.no_order", copy(s), CUDA_ERROR_INVALID_VALUE);
-    how[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    first[0] = 1;
-    FACT("batch.first_index_not_0", copy(s), CUDA_ERROR_INVALID_VALUE);
-    first[0] = 0;
-    bytes[1] = 0;
-    NOTE("batch.zero_bytes", copy(s));
-}
-
 TEST_F(CopyCalls, OfMemoryThatMustSynchronise)
 {
     unsigned on = 1;

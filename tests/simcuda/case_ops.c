@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "tests/simcuda/case.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -199,9 +200,19 @@ static void renewed_node(void)
     freed_source(1);
 }
 
-/* Pinned memory is read when the copy runs, memory that a batch reads "during the call" is not. */
+static unsigned *batch_flag;
+
+static void *release_later(void *unused)
+{
+    usleep(100000);
+    __atomic_store_n(batch_flag, 1, __ATOMIC_RELEASE);
+    return unused;
+}
+
+/* A batch of which something must be read "during the call" waits for its stream; another does not. */
 static void batch_sources(void)
 {
+    pthread_t thread;
     case_open(0);
     CUstream s = case_stream();
     CUdeviceptr d = case_buffer(8);
@@ -212,10 +223,15 @@ static void batch_sources(void)
     CUmemcpyAttributes how[2] = {{.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
                                  {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL}};
     CUfunction spin = case_function(ag_image_flag, "wait_flag");
+    batch_flag = flag;
     NEED(case_launch(spin, s, 1, 1, ARGS(&flag, &one)));
-    NEED(cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 2, s));
+    NEED(cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 1, s));
     flag[4] = flag[5] = 2;
-    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    pthread_create(&thread, NULL, release_later, NULL);
+    NEED(cuMemcpyBatchAsync(dst + 1, src + 1, bytes, 1, how + 1, first, 1, s));
+    flag[5] = 3;
+    printf("waited %u, ", __atomic_load_n(flag, __ATOMIC_ACQUIRE));
+    pthread_join(thread, NULL);
     int later = case_read(d), at_once = case_read(d + 4);
     printf("%d %d, legacy stream %d, no order %d\n", later, at_once,
            (int)cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 2, NULL),

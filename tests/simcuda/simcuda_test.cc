@@ -309,7 +309,7 @@ TEST_F(Sim, LetsABranchThatWaitsStandBehindTheOthers)
 
 TEST_F(Sim, ReadsTheSourcesOfABatchWhenEachOfThemMustBeRead)
 {
-    EXPECT_EQ(run_case("batch_sources").out, "2 1, legacy stream 1, no order 1\n");
+    EXPECT_EQ(run_case("batch_sources").out, "waited 1, 2 2, legacy stream 1, no order 1\n");
 }
 
 TEST_F(Sim, RunsABatchOfValuesInItsOrder)
