@@ -88,8 +88,21 @@ TEST_F(CopyNodes, CopyRowsOfPitchedMemory)
     FACT("copy_node.2d_row_0", read(y, 1), 2);
     FACT("copy_node.2d_row_3", read(y, 12), 3 * 16 + 1);
     FACT("copy_node.2d_between_rows", read(y, 2), 0);
-    FACT("copy_node.2d_patch_address", patch(node, c), CUDA_ERROR_INVALID_VALUE);
+    // cuda.h: one-dimensional only.
+    FACT("copy_node.2d_patch_address", patch(node, c), CUDA_SUCCESS);
     FACT("copy_node.2d_to_1d", patch(node, row(y, x, 8)), CUDA_ERROR_INVALID_VALUE);
+    c.dstDevice = y + 1024;
+    NOTE("copy_node.2d_patch_other_address", patch(node, c));
+    run();
+    NOTE("copy_node.2d_patch_other_address_value", read(y, 256 + 1));
+    c.dstPitch = 32;
+    NOTE("copy_node.2d_patch_pitch", patch(node, c));
+    c.dstPitch = 16;
+    c.WidthInBytes = 4;
+    NOTE("copy_node.2d_patch_width", patch(node, c));
+    c.WidthInBytes = 8;
+    c.Height = 2;
+    NOTE("copy_node.2d_patch_height", patch(node, c));
 }
 
 TEST_F(CopyNodes, ReadHostMemoryWhenTheyRun)
@@ -133,15 +146,30 @@ TEST_F(CopyNodes, KeepTheKindOfMemory)
     CUgraphNode node = add(row(y, x, 4));
     NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
     NEED(drv.cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
-    NOTE("copy_node.patch_device_to_managed", patch(node, row(managed, x, 4)));
+    FACT("copy_node.patch_device_to_managed", patch(node, row(managed, x, 4)), CUDA_SUCCESS);
     CUDA_MEMCPY3D unified = row(y, x, 4);
     unified.srcMemoryType = unified.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
-    NOTE("copy_node.patch_device_to_unified_type", patch(node, unified));
+    FACT("copy_node.patch_device_to_unified_type", patch(node, unified), CUDA_ERROR_INVALID_VALUE);
     CUDA_MEMCPY3D out = row(0, x, 4);
     out.dstMemoryType = CU_MEMORYTYPE_HOST;
     out.dstHost = flag + 8;
     FACT("copy_node.patch_device_to_pinned", patch(node, out), CUDA_ERROR_INVALID_VALUE);
     NEED(drv.cuMemFree(managed));
+}
+
+TEST_F(CopyNodes, KeepTheTypeThatWasDeclared)
+{
+    CUgraphNode node = nullptr;
+    CUDA_MEMCPY3D unified = row(y, x, 4);
+    unified.srcMemoryType = unified.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    NOTE("copy_node.add_unified_type",
+         drv.cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &unified, ctx));
+    if (!node)
+        return;
+    NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    unified.dstDevice = y + 4;
+    NOTE("copy_node.patch_unified_to_unified", patch(node, unified));
+    NOTE("copy_node.patch_unified_to_device_type", patch(node, row(y + 8, x, 4)));
 }
 
 TEST_F(CopyNodes, AreUpdatedWithTheirGraph)
@@ -166,27 +194,6 @@ TEST_F(CopyNodes, AreUpdatedWithTheirGraph)
          CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     NOTE("update.copy_to_host_result", info.result);
     NEED(drv.cuGraphDestroy(other));
-}
-
-/* What was built for memory that is gone: nothing here is launched. */
-TEST_F(CopyNodes, OutliveTheirMemoryUnlaunched)
-{
-    CUdeviceptr gone = 0, again = 0;
-    NEED(drv.cuMemAlloc(&gone, 4096));
-    CUgraphNode node = add(row(y, gone, 4));
-    NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
-    NEED(drv.cuMemFree(gone));
-    NOTE("copy_node.patch_after_source_freed", patch(node, row(y, x, 4)));
-    CUgraphExec second = nullptr;
-    NOTE("copy_node.instantiate_after_source_freed",
-         drv.cuGraphInstantiateWithFlags(&second, graph, 0));
-    if (second)
-        drv.cuGraphExecDestroy(second);
-    NEED(drv.cuMemAlloc(&again, 4096));
-    NOTE("copy_node.patch_after_source_reallocated", patch(node, row(y, again, 4)));
-    FACT("copy_node.destroy_after_source_freed", drv.cuGraphExecDestroy(exec), CUDA_SUCCESS);
-    exec = nullptr;
-    NEED(drv.cuMemFree(again));
 }
 
 TEST_F(CopyNodes, MemsetsKeepTheirRows)
@@ -350,35 +357,6 @@ TEST_F(CopyCalls, OfRowsAndLayers)
     FACT("memset.16_misaligned", drv.cuMemsetD16Async(e + 1, 1, 2, s), CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST_F(CopyCalls, InBatches)
-{
-    CUdeviceptr dst[2] = {d, d + 4};
-    CUdeviceptr src[2] = {(CUdeviceptr)(uintptr_t)pinned, (CUdeviceptr)(uintptr_t)(pinned + 1)};
-    size_t bytes[2] = {4, 4}, first[2] = {0, 1};
-    CUmemcpyAttributes how[2] = {};
-    how[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    how[1].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
-    auto copy = [&](CUstream where) {
-        return drv.cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 2, where);
-    };
-    pinned[0] = pinned[1] = 1;
-    hold(s);
-    FACT("batch.copies", copy(s), CUDA_SUCCESS);
-    pinned[0] = pinned[1] = 2;
-    release();
-    FACT("batch.source_in_stream_order", read(d), 2);
-    FACT("batch.source_during_the_call", read(d, 1), 1);
-    NOTE("batch.legacy_stream", copy(nullptr));
-    how[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_INVALID;
-    FACT("batch.no_order", copy(s), CUDA_ERROR_INVALID_VALUE);
-    how[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    first[0] = 1;
-    FACT("batch.first_index_not_0", copy(s), CUDA_ERROR_INVALID_VALUE);
-    first[0] = 0;
-    bytes[1] = 0;
-    NOTE("batch.zero_bytes", copy(s));
-}
-
 TEST_F(CopyCalls, OfMemoryThatMustSynchronise)
 {
     unsigned on = 1;
@@ -445,5 +423,103 @@ TEST_F(IsolatedCopies, NodeWhoseMemoryIsGone)
     NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
     NEED(drv.cuMemFree(gone));
     NOTE("copy_node.launch_after_free", drv.cuGraphLaunch(exec, s));
-    NOTE("copy_node.sync_after_free", drv.cuStreamSynchronize(s));
+    FACT("copy_node.sync_after_free", drv.cuStreamSynchronize(s), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+/* What was built for memory that is gone. A driver may crash on any of these, so each is asked alone. */
+class IsolatedFreed : public CopyNodes
+{
+  protected:
+    void build(bool instantiated)
+    {
+        NEED(drv.cuMemAlloc(&gone, 4096));
+        node = add(row(y, gone, 4));
+        if (instantiated) {
+            NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+        }
+        NEED(drv.cuMemFree(gone));
+    }
+    CUdeviceptr gone = 0;
+    CUgraphNode node = nullptr;
+};
+
+TEST_F(IsolatedFreed, SourceAndTheGraphIsInstantiated)
+{
+    build(false);
+    NOTE("copy_node.instantiate_after_source_freed",
+         drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+}
+
+TEST_F(IsolatedFreed, SourceAndTheNodeIsPatchedAndTheGraphInstantiatedAgain)
+{
+    CUgraphExec second = nullptr;
+    build(true);
+    NEED(patch(node, row(y, x, 4)));
+    NOTE("copy_node.instantiate_again_after_source_freed",
+         drv.cuGraphInstantiateWithFlags(&second, graph, 0));
+}
+
+TEST_F(IsolatedFreed, SourceAndTheNodeIsPatched)
+{
+    build(true);
+    FACT("copy_node.patch_after_source_freed", patch(node, row(y, x, 4)), CUDA_SUCCESS);
+}
+
+TEST_F(IsolatedFreed, SourceAndTheNodeIsPatchedAndLaunched)
+{
+    build(true);
+    NEED(patch(node, row(y, x, 4)));
+    FACT("copy_node.launch_patched_after_source_freed", drv.cuGraphLaunch(exec, s), CUDA_SUCCESS);
+    FACT("copy_node.sync_patched_after_source_freed", drv.cuStreamSynchronize(s), CUDA_SUCCESS);
+    FACT("copy_node.value_patched_after_source_freed", read(y), 1);
+}
+
+TEST_F(IsolatedFreed, SourceAndItsSuccessorTakesItsPlace)
+{
+    CUdeviceptr again = 0;
+    build(true);
+    NEED(drv.cuMemAlloc(&again, 4096));
+    NEED(drv.cuMemsetD32(again, 77, 4));
+    NEED(drv.cuCtxSynchronize());
+    FACT("copy_node.patch_after_source_reallocated", patch(node, row(y, again, 4)), CUDA_SUCCESS);
+    NEED(drv.cuGraphLaunch(exec, s));
+    FACT("copy_node.value_after_source_reallocated", read(y), 77);
+    NEED(drv.cuMemFree(again));
+}
+
+TEST_F(IsolatedFreed, SourceAndTheExecIsDestroyed)
+{
+    build(true);
+    FACT("copy_node.destroy_after_source_freed", drv.cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    exec = nullptr;
+}
+
+TEST_F(IsolatedFreed, SourceAndTheGraphIsDestroyed)
+{
+    build(false);
+    FACT("copy_node.destroy_graph_after_source_freed", drv.cuGraphDestroy(graph), CUDA_SUCCESS);
+    NEED(drv.cuGraphCreate(&graph, 0));
+}
+
+TEST_F(IsolatedFreed, DestinationAndTheNodeIsPatchedAndLaunched)
+{
+    NEED(drv.cuMemAlloc(&gone, 4096));
+    node = add(row(gone, x, 4));
+    NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    NEED(drv.cuMemFree(gone));
+    FACT("copy_node.patch_after_destination_freed", patch(node, row(y, x, 4)), CUDA_SUCCESS);
+    NEED(drv.cuGraphLaunch(exec, s));
+    FACT("copy_node.value_after_destination_freed", read(y), 1);
+}
+
+TEST_F(IsolatedFreed, MemoryOfAMemsetAndTheNodeIsPatched)
+{
+    NEED(drv.cuMemAlloc(&gone, 4096));
+    CUDA_MEMSET_NODE_PARAMS set = {gone, 0, 5, 4, 4, 1};
+    NEED(drv.cuGraphAddMemsetNode(&node, graph, nullptr, 0, &set, ctx));
+    NEED(drv.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    NEED(drv.cuMemFree(gone));
+    set.dst = y;
+    NOTE("memset_node.patch_after_memory_freed",
+         drv.cuGraphExecMemsetNodeSetParams(exec, node, &set, ctx));
 }

@@ -69,8 +69,11 @@ void df_pool(struct df_step *step)
     if (!pooled->address)
         return;
     if (pooled->owner != slot) {
-        if (!df_record(step, df_stream_at(step, pooled->owner, NULL), event) ||
-            !df_wait(step, stream, event))
+        int owner;
+        const struct df_stream *from = df_stream_at(step, pooled->owner, &owner);
+        if (owner != pooled->owner) /* another thread's own stream, which it alone can record in */
+            return;
+        if (!df_record(step, from, event) || !df_wait(step, stream, event))
             return;
         pooled->owner = (uint8_t)slot;
     }

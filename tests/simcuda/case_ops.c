@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "tests/simcuda/case.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -125,8 +126,8 @@ static void waiting_branch(void)
     printf(", then %d\n", case_read(x));
 }
 
-/* The copy node's source is freed, and its address given to somebody else. */
-static void stale_node(void)
+/* The copy node's source is freed, and its address given to somebody else: whom the node is then told of, or not. */
+static void freed_source(int told)
 {
     CUgraphNode n;
     case_open(0);
@@ -138,15 +139,80 @@ static void stale_node(void)
     NEED(cuGraphInstantiate(&exec, graph, 0));
     NEED(cuMemFree(x));
     NEED(cuMemAlloc(&again, 64));
-    printf("same address %d, patch %d", again == x,
-           (int)cuGraphExecMemcpyNodeSetParams(exec, n, &copy, ctx));
-    printf(", launch %d", (int)cuGraphLaunch(exec, NULL));
+    NEED(cuMemsetD32(again, 7, 16));
+    printf("same address %d, ", again == x);
+    if (told)
+        printf("patch %d, ", (int)cuGraphExecMemcpyNodeSetParams(exec, n, &copy, ctx));
+    printf("launch %d", (int)cuGraphLaunch(exec, NULL));
+    printf(", copied %d\n", case_read(y + 60));
+}
+
+/* Nobody has the memory that a node copies from, or sets. */
+static void gone_from_under(int set)
+{
+    CUgraphNode n;
+    case_open(0);
+    CUcontext ctx = context();
+    CUdeviceptr x = case_buffer(64), y = case_buffer(64);
+    CUDA_MEMCPY3D copy = copy_of(y, x, 64);
+    CUDA_MEMSET_NODE_PARAMS fill = {x, 0, 5, 4, 2, 1};
+    NEED(cuGraphCreate(&graph, 0));
+    if (set)
+        NEED(cuGraphAddMemsetNode(&n, graph, NULL, 0, &fill, ctx));
+    else
+        NEED(cuGraphAddMemcpyNode(&n, graph, NULL, 0, &copy, ctx));
+    NEED(cuGraphInstantiate(&exec, graph, 0));
+    NEED(cuMemFree(x));
+    printf("launch %d", (int)cuGraphLaunch(exec, NULL));
     printf(", sync %d\n", (int)cuCtxSynchronize());
 }
 
-/* Pinned memory is read when the copy runs, memory that a batch reads "during the call" is not. */
+static void copy_from_nowhere(void)
+{
+    gone_from_under(0);
+}
+
+static void set_of_nowhere(void)
+{
+    gone_from_under(1);
+}
+
+/* A driver does not survive this. */
+static void graph_of_freed_memory(void)
+{
+    CUgraphNode n;
+    case_open(0);
+    CUdeviceptr x = case_buffer(64), y = case_buffer(64);
+    CUDA_MEMCPY3D copy = copy_of(y, x, 64);
+    NEED(cuGraphCreate(&graph, 0));
+    NEED(cuGraphAddMemcpyNode(&n, graph, NULL, 0, &copy, context()));
+    NEED(cuMemFree(x));
+    printf("instantiate %d\n", (int)cuGraphInstantiate(&exec, graph, 0));
+}
+
+static void stale_node(void)
+{
+    freed_source(0);
+}
+
+static void renewed_node(void)
+{
+    freed_source(1);
+}
+
+static unsigned *batch_flag;
+
+static void *release_later(void *unused)
+{
+    usleep(100000);
+    __atomic_store_n(batch_flag, 1, __ATOMIC_RELEASE);
+    return unused;
+}
+
+/* A batch of which something must be read "during the call" waits for its stream; another does not. */
 static void batch_sources(void)
 {
+    pthread_t thread;
     case_open(0);
     CUstream s = case_stream();
     CUdeviceptr d = case_buffer(8);
@@ -157,10 +223,15 @@ static void batch_sources(void)
     CUmemcpyAttributes how[2] = {{.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM},
                                  {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL}};
     CUfunction spin = case_function(ag_image_flag, "wait_flag");
+    batch_flag = flag;
     NEED(case_launch(spin, s, 1, 1, ARGS(&flag, &one)));
-    NEED(cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 2, s));
+    NEED(cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 1, s));
     flag[4] = flag[5] = 2;
-    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    pthread_create(&thread, NULL, release_later, NULL);
+    NEED(cuMemcpyBatchAsync(dst + 1, src + 1, bytes, 1, how + 1, first, 1, s));
+    flag[5] = 3;
+    printf("waited %u, ", __atomic_load_n(flag, __ATOMIC_ACQUIRE));
+    pthread_join(thread, NULL);
     int later = case_read(d), at_once = case_read(d + 4);
     printf("%d %d, legacy stream %d, no order %d\n", later, at_once,
            (int)cuMemcpyBatchAsync(dst, src, bytes, 2, how, first, 2, NULL),
@@ -362,7 +433,11 @@ const struct sim_case case_ops[] = {
     {"every_node", every_node},
     {"diamond", diamond},
     {"waiting_branch", waiting_branch},
+    {"copy_from_nowhere", copy_from_nowhere},
+    {"set_of_nowhere", set_of_nowhere},
+    {"graph_of_freed_memory", graph_of_freed_memory},
     {"stale_node", stale_node},
+    {"renewed_node", renewed_node},
     {"batch_sources", batch_sources},
     {"value_batch", value_batch},
     {"pools", pools},

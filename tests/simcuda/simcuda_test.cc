@@ -257,8 +257,10 @@ TEST_F(Sim, NamesUndefinedBehaviourWhenStrict)
         {"dead_stream", "709\n", "is destroyed"},
         {"dead_function", "400\n", "module is unloaded"},
         {"freed_in_another_stream", "launch 0, sync 0\n", "store uses"},
-        {"stale_node", "same address 1, patch 1, launch 0, sync 0\n",
-         "not the memory it was given"},
+        {"stale_node", "same address 1, launch 0, copied 7\n", "not the memory it was given"},
+        {"copy_from_nowhere", "launch 0, sync 700\n", "a copy uses"},
+        {"set_of_nowhere", "launch 0, sync 700\n", "a memset uses"},
+        {"graph_of_freed_memory", "instantiate 1\n", "whose memory is gone"},
         {"used_before_allocated", "0\n", "has not allocated yet"},
     };
     for (const Misuse &m : cases) {
@@ -267,6 +269,12 @@ TEST_F(Sim, NamesUndefinedBehaviourWhenStrict)
         EXPECT_EQ(strict.status, 128 + 6) << m.name;
         EXPECT_NE(strict.err.find(m.says), std::string::npos) << m.name << ": " << strict.err;
     }
+}
+
+TEST_F(Sim, TakesAPatchOfANodeWhoseMemoryIsGone)
+{
+    EXPECT_EQ(run_case("renewed_node", {{"SIMCUDA_STRICT", "abort"}}).out,
+              "same address 1, patch 0, launch 0, copied 7\n");
 }
 
 TEST_F(Sim, RunsEveryKindOfNode)
@@ -301,7 +309,7 @@ TEST_F(Sim, LetsABranchThatWaitsStandBehindTheOthers)
 
 TEST_F(Sim, ReadsTheSourcesOfABatchWhenEachOfThemMustBeRead)
 {
-    EXPECT_EQ(run_case("batch_sources").out, "2 1, legacy stream 1, no order 1\n");
+    EXPECT_EQ(run_case("batch_sources").out, "waited 1, 2 2, legacy stream 1, no order 1\n");
 }
 
 TEST_F(Sim, RunsABatchOfValuesInItsOrder)

@@ -10,6 +10,7 @@
 #include "tools/simcuda/sim_context.h"
 #include "tools/simcuda/sim_copy.h"
 #include "tools/simcuda/sim_memory.h"
+#include "tools/simcuda/sim_op.h"
 #include "tools/simcuda/sim_stream.h"
 
 /* Not for the legacy stream. */
@@ -34,11 +35,28 @@ static bool is_order(CUmemcpySrcAccessOrder order)
     return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
+/* A source that is to be read during the call makes the call wait for the stream: an H200 did not come back while the
+ * stream stood still, from pinned memory. */
+static CUresult wait_for_sources(struct sim_stream *s, const enum sim_copy_way *way, size_t n)
+{
+    struct sim_context *ctx = s->object.ctx;
+    size_t i = 0;
+    while (i < n && way[i] != SIM_COPY_READS_NOW)
+        i++;
+    if (i == n || s->capture || !s->last)
+        return CUDA_SUCCESS;
+    struct sim_op *op = sim_ref(s->last);
+    sim_op_wait(op);
+    sim_unref(op);
+    return ctx->sticky;
+}
+
 /* All or none: takes over nothing. */
 static CUresult submit_all(struct sim_stream *s, CUstream handle, struct sim_copy_work *want,
                            const enum sim_copy_way *way, size_t n, size_t *out_fail)
 {
     CUresult ret = CUDA_SUCCESS;
+    sim_ref(s); /* others may destroy it while a copy waits */
     for (size_t i = 0; !ret && i < n; i++) {
         struct sim_work *w = sim_copy_make(s->object.ctx, &want[i], &ret);
         sim_unref(w);
@@ -47,6 +65,9 @@ static CUresult submit_all(struct sim_stream *s, CUstream handle, struct sim_cop
     }
     for (size_t i = 0; !ret && i < n; i++)
         ret = sim_copy_submit(&want[i], handle, way[i]);
+    if (!ret)
+        ret = wait_for_sources(s, way, n);
+    sim_unref(s);
     return ret;
 }
 

@@ -55,6 +55,10 @@ struct sim_work *sim_copy_make(struct sim_context *ctx, const struct sim_copy_wo
     w->copy = *want;
     w->copy.dst_host = is_host(want->dst);
     w->copy.src_host = is_host(want->src);
+    if (!want->dst_type)
+        w->copy.dst_type = w->copy.dst_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+    if (!want->src_type)
+        w->copy.src_type = w->copy.src_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
     w->copy.to = sim_memory_operand(want->dst);
     w->copy.from = sim_memory_operand(want->src);
     return w;
@@ -65,10 +69,19 @@ static bool is_line(const struct sim_copy_work *c)
     return c->height == 1 && c->depth == 1;
 }
 
-bool sim_copy_may_become(const struct sim_copy_work *was, const struct sim_copy_work *is,
-                         bool lines_only)
+static bool same_shape(const struct sim_copy_work *a, const struct sim_copy_work *b)
 {
-    if (lines_only && (!is_line(was) || !is_line(is)))
+    return a->width == b->width && a->height == b->height && a->depth == b->depth &&
+           a->dst_pitch == b->dst_pitch && a->src_pitch == b->src_pitch &&
+           (a->depth == 1 || (a->dst_slice == b->dst_slice && a->src_slice == b->src_slice));
+}
+
+bool sim_copy_may_become(const struct sim_copy_work *was, const struct sim_copy_work *is,
+                         bool alone)
+{
+    const bool same_types = was->dst_type == is->dst_type && was->src_type == is->src_type;
+    const bool lines = is_line(was) && is_line(is);
+    if (alone && (!same_types || (!lines && !same_shape(was, is))))
         return false;
     return sim_memory_same_mapping(&was->to, &is->to) &&
            sim_memory_same_mapping(&was->from, &is->from);
@@ -250,6 +263,8 @@ static CUresult want_of_3d(const CUDA_MEMCPY3D *c, struct sim_copy_work *out)
     if ((c->srcPitch && sp < c->WidthInBytes + c->srcXInBytes) ||
         (c->dstPitch && dp < c->WidthInBytes + c->dstXInBytes))
         return CUDA_ERROR_INVALID_VALUE;
+    out->src_type = c->srcMemoryType;
+    out->dst_type = c->dstMemoryType;
     CUresult ret =
         side(c->srcMemoryType, c->srcHost, c->srcDevice, sp,
              c->srcXInBytes + c->srcY * sp + c->srcZ * out->src_slice, &out->src, &out->src_host);

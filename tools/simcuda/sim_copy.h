@@ -16,9 +16,10 @@ struct sim_work *sim_copy_make(struct sim_context *ctx, const struct sim_copy_wo
 enum sim_copy_way { SIM_COPY_SYNC, SIM_COPY_ASYNC, SIM_COPY_READS_NOW };
 CUresult sim_copy_submit(const struct sim_copy_work *want, CUstream stream, enum sim_copy_way way);
 CUresult sim_copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, enum sim_copy_way way);
-/* An exec's node may be changed so: the operands keep context and kind of memory; dimensions. */
+/* An exec's node may be changed so: the operands keep their context and kind of memory. Changed `alone`, not with its
+ * graph, it also keeps the memory types that were declared, and a shape of several rows. */
 bool sim_copy_may_become(const struct sim_copy_work *was, const struct sim_copy_work *is,
-                         bool lines_only);
+                         bool alone);
 bool sim_set_may_become(const struct sim_set_work *was, const struct sim_set_work *is);
 /* The operands are what they were when the work was made: not freed, not somebody else's. */
 bool sim_copy_is_still(const struct sim_copy_work *c);

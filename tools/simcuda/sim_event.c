@@ -59,9 +59,10 @@ static CUresult record(CUevent handle, CUstream stream, unsigned flags)
     struct sim_stream *s = sim_stream_for_work(stream, &ret);
     if (!s)
         return ret;
-    /* "External" means a node; outside of a capture there is none. */
-    if (flags & ~1u || (flags && !s->capture))
+    if (flags & ~1u)
         return CUDA_ERROR_INVALID_VALUE;
+    if (flags && !s->capture) /* "external" means a node; outside of a capture there is none */
+        return CUDA_ERROR_ILLEGAL_STATE;
     if (s->object.ctx != e->object.ctx)
         return CUDA_ERROR_INVALID_HANDLE;
     if (s->capture)
@@ -103,7 +104,7 @@ SIM_API_PTSZ(cuStreamWaitEvent, SIM_NS_WAIT_EVENT, SIM_CTX,
     if (!s)
         return ret;
     if (flags && !s->capture)
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_ILLEGAL_STATE;
     if (s->capture || e->capture)
         return sim_capture_wait(s, e, flags);
     if (!e->record)

@@ -12,7 +12,9 @@
 
 #include "tools/simcuda/sim_capture.h"
 #include "tools/simcuda/sim_context.h"
+#include "tools/simcuda/sim_copy.h"
 #include "tools/simcuda/sim_graph.h"
+#include "tools/simcuda/sim_memory.h"
 #include "tools/simcuda/sim_module.h"
 #include "tools/simcuda/sim_stream.h"
 
@@ -108,6 +110,26 @@ struct sim_program *sim_exec_own_program(struct sim_exec *e)
     return p;
 }
 
+/* A real driver (580.159) crashes on a copy node whose memory was freed; memory that has been given out again under the
+ * node may be what was meant, or not. */
+static CUresult check_operands(const struct sim_graph *g)
+{
+    for (size_t i = 0; i < g->n; i++) {
+        const struct sim_node *node = g->nodes[i];
+        if (node->type != CU_GRAPH_NODE_TYPE_MEMCPY || sim_copy_is_still(&node->work->copy))
+            continue;
+        const struct sim_copy_work *c = &node->work->copy;
+        const bool gone = sim_memory_is_gone(c->dst) || sim_memory_is_gone(c->src);
+        const CUresult ret = sim_misuse(CUDA_ERROR_INVALID_VALUE,
+                                        "a graph has a copy from %#llx to %#llx whose memory is %s",
+                                        (unsigned long long)c->src, (unsigned long long)c->dst,
+                                        gone ? "gone" : "somebody else's");
+        if (gone)
+            return ret;
+    }
+    return CUDA_SUCCESS;
+}
+
 static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long flags)
 {
     CUresult ret;
@@ -117,6 +139,9 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, unsigned long long 
                                      CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
     if (!out || !g || flags & ~known)
         return CUDA_ERROR_INVALID_VALUE;
+    ret = check_operands(g);
+    if (ret)
+        return ret;
     struct sim_program *p = sim_program_of_graph(g, (unsigned)flags);
     if (has_cycle(p)) {
         sim_unref(p);

@@ -52,6 +52,11 @@ bool sim_memory_is_ours(uintptr_t address)
     return sim_arena_holds(address);
 }
 
+bool sim_memory_is_gone(uintptr_t address)
+{
+    return sim_memory_is_ours(address) && !sim_memory_at(address);
+}
+
 bool sim_memory_is_host(const struct sim_range *range)
 {
     return range->kind == SIM_MEMORY_HOST || range->kind == SIM_MEMORY_REGISTERED;
@@ -96,9 +101,15 @@ bool sim_memory_is_still(uintptr_t at, size_t bytes, const struct sim_operand *w
              : !was->id && !sim_memory_is_ours(at);
 }
 
+/* Managed memory stands for device memory where an operand is exchanged. */
+static int kind_of(const struct sim_operand *o)
+{
+    return o->kind == SIM_MEMORY_MANAGED ? SIM_MEMORY_DEVICE : o->kind;
+}
+
 bool sim_memory_same_mapping(const struct sim_operand *a, const struct sim_operand *b)
 {
-    return a->kind == b->kind && a->ctx == b->ctx;
+    return kind_of(a) == kind_of(b) && a->ctx == b->ctx;
 }
 
 static bool counts(enum sim_memory_kind kind)

@@ -45,6 +45,8 @@ struct sim_range *sim_memory_at(uintptr_t address);
 struct sim_range *sim_memory_holds(uintptr_t at, size_t bytes);
 /* The address is one of ours, whether allocated or freed. */
 bool sim_memory_is_ours(uintptr_t address);
+/* One of ours, and freed. */
+bool sim_memory_is_gone(uintptr_t address);
 bool sim_memory_is_host(const struct sim_range *range);
 /* What is at the address now; the whole of [at, at + bytes) is the same as it was. */
 struct sim_operand sim_memory_operand(uintptr_t at);

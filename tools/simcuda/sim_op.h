@@ -61,6 +61,7 @@ struct sim_copy_work {
     size_t dst_pitch, src_pitch, dst_slice, src_slice; /* bytes */
     void *staged; /* owned copy of pageable source; src points into it */
     bool dst_host, src_host;
+    CUmemorytype dst_type, src_type; /* declared, or what they are; 0: to be found out */
 };
 
 struct sim_set_work {

@@ -1,8 +1,8 @@
 /* tools/simcuda/sim_patch.c - changes to nodes of graphs and of execs.
  * Called by  programs                   Calls  sim_graph.c
  * Threads    bodies hold sim_lock
- * Promise    the restrictions of DESIGN section 8: the source node must exist, the context stays,
- *            attributes cannot be changed in an exec, copies stay one-dimensional
+ * Promise    the source node must exist, the context stays, attributes cannot be changed in an exec,
+ *            copies of one row stay that, copies of several keep their shape
  * Start at   patch()                                                                        */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -94,8 +94,8 @@ static CUresult patch_memcpy(CUgraphExec exec, CUgraphNode node, const CUDA_MEMC
     struct sim_work *w = sim_node_memcpy(p, ctx, &ret);
     if (!w)
         return ret;
-    /* Refused too when the memory that the node had is gone or somebody else's. */
-    if (w->object.ctx != s->work->object.ctx || !sim_copy_is_still(&s->work->copy) ||
+    /* Not refused when the memory that the node had is gone: H200. */
+    if (w->object.ctx != s->work->object.ctx ||
         !sim_copy_may_become(&s->work->copy, &w->copy, true)) {
         sim_unref(w);
         return CUDA_ERROR_INVALID_VALUE;

@@ -97,9 +97,9 @@ static CUresult alloc(CUdeviceptr *out, size_t bytes, struct sim_pool *pool, CUs
         return CUDA_ERROR_INVALID_VALUE;
     if (s->capture) /* memory nodes are not simulated */
         return sim_capture_break(s->capture, CUDA_ERROR_NOT_SUPPORTED);
-    if (!bytes) {
+    if (!bytes) { /* nothing, and no operation */
         *out = 0;
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_SUCCESS;
     }
     const int device = s->object.ctx->device;
     if (!pool)

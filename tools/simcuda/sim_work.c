@@ -391,6 +391,16 @@ static void check_use(const struct sim_work *w)
     }
 }
 
+/* A copy or a memset of memory that nobody has: the device faults, and nothing is moved. What a kernel
+ * would touch is not known before it runs. */
+static bool must_fault(const struct sim_work *w)
+{
+    if (w->kind == SIM_WORK_SET)
+        return sim_memory_is_gone(w->set.dst);
+    return w->kind == SIM_WORK_COPY && (sim_memory_is_gone(w->copy.dst) ||
+                                        (!w->copy.staged && sim_memory_is_gone(w->copy.src)));
+}
+
 static void release_memory(struct sim_work *w)
 {
     w->memory.begun = true;
@@ -418,6 +428,10 @@ uint64_t sim_work_run(struct sim_work *w, struct sim_op *op, const char *how, ui
     const bool in_graph = how[0] == 'g';
     if (sim.strict)
         check_use(w);
+    if (must_fault(w)) {
+        sim_context_break(op->stream->object.ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
+        return start_ns;
+    }
     const uint64_t seq = log_work(w, op, how, start_ns);
     if (w->kind == SIM_WORK_GRAPH)
         return sim_program_run(w, op, start_ns);
