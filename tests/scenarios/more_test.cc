@@ -79,7 +79,7 @@ TEST(O14, C1AWaitMeansTheRecordThatWasTheLastAtItsCall)
 
 TEST(O14, C1AWaitMeansTheLastRecordAtAMeasuredPaceToo)
 {
-    same_at_a_measured_pace("O-14-event-again", "32");
+    same_at_a_measured_pace("O-14-event-again", "160");
 }
 
 // A handle of a stream or an event that does not come back in the simulated driver proves nothing.
@@ -139,14 +139,16 @@ TEST(O23, C6AllocationsInStreamOrderStayTheProgramsOwn)
     same_as_native("O-23-no-growth");
 }
 
-// Between a synchronisation and the program's next call the driver receives nothing and runs nothing.
+// Between a synchronisation and the program's next call the driver receives no work and runs nothing. A thread of the
+// shim's that had begun to look after what was held may still have the context on its own stack, and take it off.
 TEST(O31, C4NothingReachesTheDeviceBetweenASynchronisationAndTheNextCall)
 {
     Pair p =
         same_as_native("O-31-idle", {{"SIMCUDA_LOG_CALLS", "1"}, {"AUTOGRAPH_FLUSH_US", "1000"}});
     std::vector<std::pair<uint64_t, std::string>> events;
     for (const ag_test::Called &c : p.shim.log.called)
-        events.emplace_back(c.seq, c.symbol);
+        if (c.symbol != "cuCtxPushCurrent_v2" && c.symbol != "cuCtxPopCurrent_v2")
+            events.emplace_back(c.seq, c.symbol);
     for (const ag_test::Executed &e : p.shim.log.executed)
         events.emplace_back(e.seq, e.name);
     std::sort(events.begin(), events.end());
@@ -155,9 +157,11 @@ TEST(O31, C4NothingReachesTheDeviceBetweenASynchronisationAndTheNextCall)
         if (events[i].second != "cuDriverGetVersion")
             continue;
         const std::string &before = events[i - 1].second;
-        markers += before == "cuStreamSynchronize" || before == "cuCtxSynchronize";
+        const bool idle = before == "cuStreamSynchronize" || before == "cuCtxSynchronize";
+        EXPECT_TRUE(idle) << "came in between: " << before << " after " << events[i - 2].second;
+        markers += idle;
     }
-    EXPECT_EQ(64u, markers) << "something came in between";
+    EXPECT_EQ(64u, markers);
 }
 
 // How many nodes of graphs were alive at once, at least, as the driver saw it: which graph an ExecDestroy means is not
