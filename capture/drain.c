@@ -428,6 +428,7 @@ void ag_capture_begins(struct ag_capture *cap, enum ag_row row)
 #ifdef AG_MUTANT_CAPTURE_IGNORED /* work is held and handed over during a capture as at any time */
     return;
 #endif
+    ag_first_note(&cap->first);
     atomic_fetch_add(&cap->capturing, 1);
     if (ag_thread.busy)
         return;

@@ -15,30 +15,30 @@ static bool is_still(const struct ag_filler *filler, const struct ag_driver *drv
     return ag_real(drv, cuCtxGetId)(ctx, &id) == CUDA_SUCCESS && id == filler->ctx_id;
 }
 
-bool ag_fill_is_ready(struct ag_filler *filler, const struct ag_driver *drv, CUcontext ctx,
-                      bool *out_wanted)
+/* The state, no longer in doubt. */
+static uint32_t state_of(struct ag_filler *filler, const struct ag_driver *drv, CUcontext ctx)
 {
     const uint32_t state = atomic_load_explicit(&filler->state, memory_order_acquire);
-    *out_wanted = false;
-    if (state == AG_FILL_READY)
-        return true;
-    if (state == AG_FILL_UNASKED)
-        *out_wanted = change(filler, AG_FILL_UNASKED, AG_FILL_WANTED);
-    if (state != AG_FILL_DOUBTED)
-        return false;
-    if (is_still(filler, drv, ctx)) {
-        const bool ready = filler->function;
-        return change(filler, AG_FILL_DOUBTED, ready ? AG_FILL_READY : AG_FILL_REFUSED) && ready;
-    }
-    *out_wanted = change(filler, AG_FILL_DOUBTED, AG_FILL_WANTED);
-    return false;
+    if (__builtin_expect(state != AG_FILL_DOUBTED, 1))
+        return state;
+    const uint32_t now = !is_still(filler, drv, ctx) ? AG_FILL_WANTED
+                         : filler->function          ? AG_FILL_READY
+                                                     : AG_FILL_REFUSED;
+    change(filler, AG_FILL_DOUBTED, now);
+    return atomic_load_explicit(&filler->state, memory_order_acquire);
+}
+
+bool ag_fill_is_ready(struct ag_filler *filler, const struct ag_driver *drv, CUcontext ctx)
+{
+    return state_of(filler, drv, ctx) == AG_FILL_READY;
 }
 
 void ag_fill_load(struct ag_filler *filler, const struct ag_driver *drv, CUcontext ctx)
 {
     CUmodule module = NULL;
     CUfunction function = NULL;
-    if (!change(filler, AG_FILL_WANTED, AG_FILL_LOADING))
+    if (state_of(filler, drv, ctx) != AG_FILL_WANTED ||
+        !change(filler, AG_FILL_WANTED, AG_FILL_LOADING))
         return;
     /* Another thread's global-mode capture must not see our calls as its own mistake. */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

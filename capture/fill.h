@@ -1,11 +1,10 @@
 /* capture/fill.h - the shim's own kernel, which writes what a memset writes (kernels/fill.cu).
  * Called by  capture/{transfer,graph,oplog}.c      Calls  the driver
  * Threads    any, without locks; the function is read where `state` has been seen to be READY
- * Promise    loading a module can wait for all work of the context (CUDA C++ Programming Guide, "Lazy Loading"), and
- *            that for the very thread that loads, or for one that wants a lock of the driver. So it is loaded only
- *            where there is none: a cuCtxSynchronize has just succeeded (who may launch meanwhile, for a kernel that
- *            waits for this thread, could have done so before, and the program would have hung by itself), or where the
- *            program waits alike, in a free; and never unloaded. Until then memsets are not held.
+ * Promise    loading a module waits for all work of the context, and while it waits no thread can launch (H200,
+ *            580.159: blocks.cuModuleLoadData = 1, fill.launch_beside_a_load_that_waits = 0). So it is loaded only
+ *            where the program's own call does the same, or where there is nothing to wait for (transfer.h says
+ *            where); and never unloaded. Until then memsets are not held.
  *            The kernel is that of the context as it lives now: a handle may come back for another one.
  * Start at   ag_fill_is_ready()
  *
@@ -23,8 +22,7 @@ extern "C" {
 #endif
 
 enum ag_fill_state {
-    AG_FILL_UNASKED,
-    AG_FILL_WANTED,
+    AG_FILL_WANTED, /* from the context's birth */
     AG_FILL_LOADING,
     AG_FILL_READY,
     AG_FILL_DOUBTED, /* was READY or REFUSED; the context may be another one by now */
@@ -37,10 +35,9 @@ struct ag_filler {
     CUfunction function;       /* NULL: refused */
 };
 
-/* May a memset be held? If not, the kernel is wanted from now on: the return is true once for that. */
-bool ag_fill_is_ready(struct ag_filler *filler, const struct ag_driver *drv, CUcontext ctx,
-                      bool *out_wanted);
-/* Loads the kernel if it is wanted. `ctx` is current, and the caller is about to wait for all its work. */
+/* May a memset be held? */
+bool ag_fill_is_ready(struct ag_filler *filler, const struct ag_driver *drv, CUcontext ctx);
+/* Loads the kernel if it is wanted. `ctx` is current; the caller knows that this is a time to wait for its work. */
 void ag_fill_load(struct ag_filler *filler, const struct ag_driver *drv, CUcontext ctx);
 /* Contexts may have ended. */
 void ag_fill_doubt(struct ag_filler *filler);

@@ -8,6 +8,7 @@
 #include "capture/atomic.h"
 #include "capture/attr.h"
 #include "capture/fill.h"
+#include "capture/first.h"
 #include "capture/func.h"
 #include "capture/lock.h"
 #include "capture/memory.h"
@@ -139,12 +140,11 @@ struct ag_capture {
     epoch; /* raised when a stream or context may have ended: thread caches are stale */
     struct ag_memory memory;
     struct ag_events events;
+    struct ag_first first;
     AG_ATOMIC(uint32_t) capturing; /* program captures under way: nothing is held, nothing built */
     AG_ATOMIC(uint32_t) no_builds; /* a communication kernel was launched */
-    AG_ATOMIC(uint32_t)
-    fills_wanted;                 /* logs whose filler was wanted once: read before any look-up */
-    AG_ATOMIC(uint32_t) troubled; /* logs with a pending error */
-    AG_ATOMIC(bool) off;          /* nothing is held any more, for good */
+    AG_ATOMIC(uint32_t) troubled;  /* logs with a pending error */
+    AG_ATOMIC(bool) off;           /* nothing is held any more, for good */
     AG_ATOMIC(const char *) off_reason; /* set first: somebody found a reason under a lock */
     /* Given by the owner. `turned_off` is called without locks, once nothing is held or being submitted
      * and no error is pending. */
@@ -158,7 +158,8 @@ struct ag_capture {
 };
 
 /* Read by the thunks (shim/thunk.S). */
-extern AG_ATOMIC(uint32_t) ag_open_logs;    /* logs with an open segment */
+extern AG_ATOMIC(uint32_t)
+    ag_open_logs; /* logs with an open segment; one more: see ag_first_watch() */
 extern AG_ATOMIC(uint32_t) ag_unseen_calls; /* draining calls whose status nobody looked at */
 
 /* The log of the current context, made at first sight. NULL: none is current, or no room. */

@@ -52,6 +52,7 @@ static bool is_per_thread(enum ag_row row)
 CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
 {
     const bool per_thread = !l->stream && is_per_thread(l->row);
+    ag_first_note(&cap->first);
     ag_drain(cap, AG_DRAIN_ASYNC, per_thread ? CU_STREAM_PER_THREAD : l->stream, l->row);
     const CUresult pending = ag_take_pending(cap);
     if (pending != CUDA_SUCCESS)
@@ -88,6 +89,7 @@ struct ag_stream *ag_find_stream(struct ag_capture *cap, CUstream handle, enum a
         return NULL;
     if (t->stream && t->ctx == ctx && t->handle == handle && t->epoch == epoch)
         return t->stream;
+    ag_first_note(&cap->first);
     struct ag_oplog *log = ag_oplog_of(cap, ctx);
     if (!log)
         return NULL;

@@ -67,25 +67,36 @@ static uint64_t extent(enum ag_row row, const struct ag_fill *f)
     return all;
 }
 
+/* Loads the current context's kernel, whatever that waits for; not where the shim builds nothing either. */
+static void load_fill(struct ag_capture *cap)
+{
+    CUcontext ctx = NULL;
+    if (cap->options->mode == AG_MODE_OBSERVE || atomic_load(&cap->off) ||
+        atomic_load(&cap->capturing) || atomic_load(&cap->no_builds) ||
+        ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+        return;
+    struct ag_oplog *log = ag_oplog_of(cap, ctx);
+    ag_thread.busy++;
+    if (log)
+        ag_fill_load(&log->filler, cap->drv, ctx);
+    ag_thread.busy--;
+}
+
 /* Where every byte is known to be live (C2), and there is a kernel to stand for it, or no graph will need one. */
 static bool may_be_held(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f)
 {
     const uint64_t all = extent(row, f);
     CUcontext ctx = NULL;
-    bool wanted;
     if (!all || ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx ||
         !ag_memory_generation(&cap->memory, f->to, all, ctx))
         return false;
     if (cap->options->mode == AG_MODE_OBSERVE)
         return true;
     struct ag_oplog *log = ag_oplog_of(cap, ctx);
-    const bool ready = log && ag_fill_is_ready(&log->filler, cap->drv, ctx, &wanted);
-    if (log && wanted)
-        atomic_fetch_add(&cap->fills_wanted, 1);
 #ifdef AG_MUTANT_FILL_LOADED_AT_ONCE /* which may wait for a kernel that waits for this thread */
-    ag_prepare_fills(cap);
+    load_fill(cap);
 #endif
-    return ready;
+    return log && ag_fill_is_ready(&log->filler, cap->drv, ctx);
 }
 
 CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f,
@@ -108,16 +119,22 @@ CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag
 
 void ag_prepare_fills(struct ag_capture *cap)
 {
-    CUcontext ctx = NULL;
-    if (!atomic_load_explicit(&cap->fills_wanted, memory_order_relaxed) || ag_thread.busy ||
-        atomic_load(&cap->off) || atomic_load(&cap->capturing) || atomic_load(&cap->no_builds) ||
-        ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx)
+#ifdef AG_MUTANT_FILL_LOADED_AT_ONCE /* with the first memset instead */
+    (void)cap;
+#else
+    if (!ag_thread.busy)
+        load_fill(cap);
+#endif
+}
+
+void ag_prepare_fills_at_rest(struct ag_capture *cap)
+{
+    if (!ag_first_take(&cap->first))
         return;
-    struct ag_oplog *log = ag_oplog_of(cap, ctx);
-    ag_thread.busy++;
-    if (log)
-        ag_fill_load(&log->filler, cap->drv, ctx);
-    ag_thread.busy--;
+#ifndef AG_MUTANT_FILL_LOADED_AT_ONCE
+    load_fill(cap);
+#endif
+    ag_first_give(&cap->first);
 }
 
 static CUresult send_copy(const struct ag_driver *drv, const struct ag_launch *l)

@@ -23,9 +23,13 @@ CUresult ag_submit_copy(struct ag_capture *cap, enum ag_row row, CUdeviceptr to,
 CUresult ag_submit_fill(struct ag_capture *cap, enum ag_row row, const struct ag_fill *f,
                         CUstream stream);
 
-/* The time to load what memsets need: after a cuCtxSynchronize that succeeded, or before the free of an allocation,
- * which waits for all work of the current context as well. What was held has been drained. */
+/* The times to load what memsets need, where the current context does not have it yet. What was held has been drained.
+ * Beside a call of the program's that waits for all work of the context, and lets no thread launch meanwhile: after a
+ * module load that succeeded (one that fails does not wait), before the free of an allocation. Whoever launches
+ * during ours could have done so during the program's. */
 void ag_prepare_fills(struct ag_capture *cap);
+/* Anywhere: loads only if the program has not enqueued anything yet. */
+void ag_prepare_fills_at_rest(struct ag_capture *cap);
 
 /* Every asynchronous memset, with the type of an element. */
 #define AG_FILLS(LINE, RECTANGLE)                                                                  \

@@ -7,6 +7,8 @@
 #include "shim/runtime.h"
 
 #define AG_CAP (ag_runtime_capture())
+/* First of all, where a call that is not an op enqueues work. */
+#define AG_ENQUEUES() ag_first_note(&AG_CAP->first)
 #define AG_DRIVER(symbol) ag_real(AG_CAP->drv, symbol)
 
 #endif

@@ -2,12 +2,12 @@
  * and the copies and events that programs make often enough for it to matter. One line a
  * row; the kinds:
  *   SYNC     the program waits for the device     QUERY   it asks, without waiting
+ *   COPY     both: work, and it waits for it
  *   ENQUEUE  more work for a stream               RECORD  an event in a stream
- * Called by the exports; calls capture/{submit,idle,event,transfer}.h and the driver. `about`: see ag_drain();
+ * Called by the exports; calls capture/{submit,idle,event,first}.h and the driver. `about`: see ag_drain();
  * `what`: see ag_deliver(). */
 #include "capture/event.h"
 #include "capture/idle.h"
-#include "capture/transfer.h"
 #include "shim/hooks.h"
 
 #define SYNC(symbol, about, what, parameters, arguments)                                           \
@@ -15,6 +15,14 @@
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_SYNC, about, AG_ROW_##symbol);                                   \
         return ag_deliver(AG_CAP, AG_ROW_##symbol, what, AG_DRIVER(symbol) arguments);             \
+    }
+
+#define COPY(symbol, parameters, arguments)                                                        \
+    CUresult ag_hook_##symbol parameters                                                           \
+    {                                                                                              \
+        AG_ENQUEUES();                                                                             \
+        ag_drain(AG_CAP, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_##symbol);                            \
+        return ag_deliver(AG_CAP, AG_ROW_##symbol, NULL, AG_DRIVER(symbol) arguments);             \
     }
 
 #define QUERY(symbol, about, what, parameters, arguments)                                          \
@@ -30,6 +38,7 @@
 #define ENQUEUE_THEN(symbol, about, then, parameters, arguments)                                   \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
+        AG_ENQUEUES();                                                                             \
         ag_drain(AG_CAP, AG_DRAIN_ASYNC, about, AG_ROW_##symbol);                                  \
         const CUresult pending = ag_take_pending(AG_CAP);                                          \
         if (pending != CUDA_SUCCESS)                                                               \
@@ -53,25 +62,13 @@
     kind(symbol, about, __VA_ARGS__) kind(symbol##_ptsz, PER_THREAD(about), __VA_ARGS__)
 #define BOTH_PTDS(kind, symbol, ...) kind(symbol, __VA_ARGS__) kind(symbol##_ptds, __VA_ARGS__)
 
-CUresult ag_hook_cuCtxSynchronize(void)
-{
-    ag_drain(AG_CAP, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
-    const CUresult ret = AG_DRIVER(cuCtxSynchronize)();
-    if (ret == CUDA_SUCCESS)
-        ag_prepare_fills(AG_CAP);
-    return ag_deliver(AG_CAP, AG_ROW_cuCtxSynchronize, NULL, ret);
-}
-
+SYNC(cuCtxSynchronize, AG_ABOUT_ALL, NULL, (void), ())
 SYNC(cuEventSynchronize, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
 BOTH(SYNC, cuStreamSynchronize, s, s, (CUstream s), (s))
-BOTH_PTDS(SYNC, cuMemcpy, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdeviceptr from, size_t n),
-          (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyHtoD_v2, AG_ABOUT_ALL, NULL, (CUdeviceptr to, const void *from, size_t n),
-          (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyDtoH_v2, AG_ABOUT_ALL, NULL, (void *to, CUdeviceptr from, size_t n),
-          (to, from, n))
-BOTH_PTDS(SYNC, cuMemcpyDtoD_v2, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdeviceptr from, size_t n),
-          (to, from, n))
+BOTH_PTDS(COPY, cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t n), (to, from, n))
+BOTH_PTDS(COPY, cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t n), (to, from, n))
+BOTH_PTDS(COPY, cuMemcpyDtoH_v2, (void *to, CUdeviceptr from, size_t n), (to, from, n))
+BOTH_PTDS(COPY, cuMemcpyDtoD_v2, (CUdeviceptr to, CUdeviceptr from, size_t n), (to, from, n))
 
 QUERY(cuEventQuery, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
 BOTH(QUERY, cuStreamQuery, s, s, (CUstream s), (s))

@@ -97,6 +97,7 @@ CUresult ag_hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const c
     const CUresult ret = AG_DRIVER(cuLibraryGetKernel)(kernel, library, name);
     if (ret == CUDA_SUCCESS && kernel)
         ag_func_note_kernel(*kernel);
+    ag_prepare_fills_at_rest(AG_CAP);
     return ag_settle_status(AG_CAP, ret);
 }
 
@@ -109,15 +110,19 @@ CUresult ag_hook_cuKernelGetFunction(CUfunction *f, CUkernel kernel)
     const CUresult ret = AG_DRIVER(cuKernelGetFunction)(f, kernel);
     if (ret == CUDA_SUCCESS)
         ag_function_made(AG_CAP, kernel);
+    ag_prepare_fills_at_rest(AG_CAP);
     return ag_settle_status(AG_CAP, ret);
 }
 
-/* CREATE. Waits for the context, but only where the image is one: no time to load what the shim needs. */
+/* CREATE. Waits for the context, but only where the image is one: what the shim needs comes afterwards. */
 #define LOAD(symbol, parameters, arguments)                                                        \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_##symbol);                           \
-        return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
+        const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
+        if (ret == CUDA_SUCCESS)                                                                   \
+            ag_prepare_fills(AG_CAP);                                                              \
+        return ag_settle_status(AG_CAP, ret);                                                      \
     }
 LOAD(cuModuleLoad, (CUmodule * m, const char *file), (m, file))
 LOAD(cuModuleLoadData, (CUmodule * m, const void *image), (m, image))
@@ -162,6 +167,7 @@ CUresult ag_hook_cuMemAlloc_v2(CUdeviceptr *p, size_t n)
     const CUresult ret = AG_DRIVER(cuMemAlloc_v2)(p, n);
     if (ret == CUDA_SUCCESS)
         ag_memory_came(AG_CAP, *p, n);
+    ag_prepare_fills_at_rest(AG_CAP);
     return ag_settle_status(AG_CAP, ret);
 }
 
@@ -172,6 +178,7 @@ CUresult ag_hook_cuMemAllocPitch_v2(CUdeviceptr *p, size_t *pitch, size_t width,
     const CUresult ret = AG_DRIVER(cuMemAllocPitch_v2)(p, pitch, width, height, element);
     if (ret == CUDA_SUCCESS)
         ag_memory_came(AG_CAP, *p, *pitch * height);
+    ag_prepare_fills_at_rest(AG_CAP);
     return ag_settle_status(AG_CAP, ret);
 }
 
@@ -184,9 +191,9 @@ CUresult ag_hook_cuMemFree_v2(CUdeviceptr p)
 }
 
 RETIRE(cuMemFreeAsync, (CUdeviceptr p, CUstream s), (p, s),
-       ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFreeAsync))
+       (AG_ENQUEUES(), ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFreeAsync)))
 RETIRE(cuMemFreeAsync_ptsz, (CUdeviceptr p, CUstream s), (p, s),
-       ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFreeAsync_ptsz))
+       (AG_ENQUEUES(), ag_memory_goes(AG_CAP, p, AG_ROW_cuMemFreeAsync_ptsz)))
 
 BEGIN_CAPTURE(cuStreamBeginCapture, (CUstream s), (s))
 BEGIN_CAPTURE(cuStreamBeginCapture_ptsz, (CUstream s), (s))

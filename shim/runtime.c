@@ -4,6 +4,7 @@
 #include "capture/guard.h"
 #include "capture/liveness.h"
 #include "capture/record.h"
+#include "capture/transfer.h"
 #include "shim/elf.h"
 #include "shim/fork_lock.h"
 #include "shim/observe/log.h"
@@ -279,6 +280,8 @@ static void init(void)
     const bool off = reason || runtime.options.mode == AG_MODE_OFF;
     atomic_store(&runtime.capture.off_reason, reason);
     atomic_store(&runtime.capture.off, off);
+    if (!off)
+        ag_first_watch(&runtime.capture.first);
     if (reason)
         ag_log(AG_LEVEL_WARN, "holding is off: %s", reason);
     pthread_atfork(NULL, NULL, after_fork);
@@ -306,8 +309,26 @@ ag_fn ag_runtime_first(unsigned row)
     return __atomic_load_n(&ag_entry[row], __ATOMIC_ACQUIRE);
 }
 
+/* A thunk's call, perhaps the first that enqueues. */
+static void note_call(struct ag_capture *cap, unsigned row)
+{
+    if (atomic_load_explicit(&cap->first.enqueued, memory_order_relaxed))
+        return;
+    switch (ag_first_kind_of(row)) {
+    case AG_FIRST_ENQUEUES:
+        ag_first_note(&cap->first);
+        break;
+    case AG_FIRST_LOADS:
+        ag_prepare_fills_at_rest(cap);
+        break;
+    case AG_FIRST_MAKES:
+        break;
+    }
+}
+
 ag_fn ag_drain_thunk(unsigned row)
 {
+    note_call(ag_runtime_capture(), row);
     ag_drain(ag_runtime_capture(), AG_DRAIN_ASYNC, AG_ABOUT_ALL, row);
     return ag_real_slot[row];
 }
@@ -315,6 +336,8 @@ ag_fn ag_drain_thunk(unsigned row)
 ag_fn ag_pool_thunk(unsigned number)
 {
     atomic_fetch_add(&ag_unseen_calls, 1);
+    if (!atomic_load(&runtime.forked))
+        ag_first_note(&runtime.capture.first);
 #ifndef AG_MUTANT_UNKNOWN_PASSES /* what the table lacks does not drain */
     if (atomic_load(&runtime.ready))
         ag_drain(ag_runtime_capture(), AG_DRAIN_ASYNC, AG_ABOUT_ALL, AG_ROW_cuInit);

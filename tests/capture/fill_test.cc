@@ -1,7 +1,10 @@
 // Memsets against a scripted driver: a kernel in the graph where the bytes are known to be live, calls where not.
 #include "tests/capture/scripted_driver.h"
 
+#include <chrono>
+#include <functional>
 #include <gtest/gtest.h>
+#include <thread>
 
 namespace
 {
@@ -66,6 +69,7 @@ class Fills : public ::testing::Test
 // C1
 TEST_F(Fills, OfALearnedLoopAreKernelsOfTheGraphAndWriteWhatEachCallSaid)
 {
+    d.Loaded();
     for (unsigned k = 0; k < 12; k++)
         Iterate(24, k);
     EXPECT_EQ(asked, Ran(d));
@@ -76,30 +80,126 @@ TEST_F(Fills, OfALearnedLoopAreKernelsOfTheGraphAndWriteWhatEachCallSaid)
     EXPECT_EQ(1, d.calls["cuFuncLoad"]) << "or it is loaded where it is launched first";
 }
 
-// C4: loading waits for the device, perhaps for a kernel that waits for this thread. The script sees to it that the
-// module is loaded inside a synchronisation, with no lock of the shim held.
-TEST_F(Fills, AreNotHeldBeforeTheProgramWaitsForAllItsWork)
+// C4: loading waits for the device, perhaps for a kernel that waits for a launch to come. The script sees to it that
+// the module is loaded where the program's own calls do that too, with no lock of the shim held.
+TEST_F(Fills, AreNotHeldBeforeTheProgramHasLoadedAModule)
 {
-    for (int i = 0; i < 400; i++) {
-        d.Launch8(f, i % 20);
-        d.Fill(KINDS[0].row, KINDS[0].fill);
-    }
+    for (int k = 0; k < 8; k++)
+        Iterate(24, 0);
     EXPECT_EQ(0u, Ran(d, "graph").size());
     EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
+    EXPECT_EQ(96u, ag_count_read(&d.counters.memsets_unproven));
+    d.Loaded();
     for (int k = 0; k < 8; k++)
         Iterate(24, 0);
     EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
     EXPECT_GT(Ran(d, "graph").size(), 0u);
+    EXPECT_EQ(96u, ag_count_read(&d.counters.memsets_unproven));
 }
 
-// A program without memsets has no use for the kernel.
-TEST_F(Fills, AreNotPreparedForWhereThereAreNone)
+TEST_F(Fills, NeedTheirKernelOnce)
 {
-    for (int k = 0; k < 8; k++) {
-        for (int i = 0; i < 24; i++)
-            d.Launch8(f, i);
-        d.Synchronize();
+    for (int i = 0; i < 3; i++) {
+        d.Rest();
+        d.Loaded();
     }
+    EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
+}
+
+TEST_F(Fills, ArePreparedForWhereNothingIsEnqueuedYet)
+{
+    d.Rest();
+    EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
+    for (int k = 0; k < 8; k++)
+        Iterate(24, 0);
+    EXPECT_GT(Ran(d, "graph").size(), 0u);
+}
+
+// C4: the one call may be a kernel that waits for this thread; in whatever context.
+TEST_F(Fills, AreNotPreparedForAtRestOnceAnythingIsEnqueued)
+{
+    using Call = std::function<void(ScriptedDriver &)>;
+    const Call calls[] = {
+        [](ScriptedDriver &fresh) { fresh.Launch8(fresh.Function("g", {8}), 1); },
+        [](ScriptedDriver &fresh) {
+            fresh.Launch8(fresh.Function("g", {8}), 1, 1, CU_STREAM_PER_THREAD);
+        },
+        [](ScriptedDriver &fresh) { fresh.Copy(A, A + 64, 8); },
+        [](ScriptedDriver &fresh) { fresh.Fill(KINDS[0].row, KINDS[0].fill); },
+        [](ScriptedDriver &fresh) {
+            ag_capture_begins(&fresh.cap, AG_ROW_cuStreamBeginCapture_v2);
+            ag_capture_began(&fresh.cap, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        },
+        [](ScriptedDriver &fresh) { ag_first_come(&fresh.cap.first); },
+    };
+    for (const Call &call : calls) {
+        ScriptedDriver fresh;
+        call(fresh);
+        fresh.Rest();
+        EXPECT_EQ(0, fresh.calls["cuModuleLoadData"]) << "call " << &call - calls;
+        fresh.Loaded();
+        EXPECT_EQ(1, fresh.calls["cuModuleLoadData"]) << "call " << &call - calls;
+    }
+}
+
+// C4: between the look and the load nobody starts what the load would wait for.
+TEST_F(Fills, LetNoWorkBeginWhileTheyArePreparedForAtRest)
+{
+    std::thread other;
+    d.during_load = [&] {
+        other = std::thread([&] { EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, 1)); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        EXPECT_EQ(0, d.calls["cuLaunchKernel"]);
+    };
+    d.Rest();
+    other.join();
+    EXPECT_EQ(1, d.Count("eager"));
+    EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
+}
+
+// Calls that only make things are none; what is not known better may be anything.
+TEST(First, CallsOfADrainingThunkEnqueueUnlessTheyAreKnownNotTo)
+{
+    for (const enum ag_row row : {AG_ROW_cuInit, AG_ROW_cuCtxCreate_v4, AG_ROW_cuStreamCreate,
+                                  AG_ROW_cuMemHostAlloc, AG_ROW_cuMemGetInfo_v2})
+        EXPECT_EQ(AG_FIRST_MAKES, ag_first_kind_of(row));
+    for (const enum ag_row row : {AG_ROW_cuLibraryLoadData, AG_ROW_cuModuleGetFunction})
+        EXPECT_EQ(AG_FIRST_LOADS, ag_first_kind_of(row));
+    for (const enum ag_row row :
+         {AG_ROW_cuGraphLaunch, AG_ROW_cuStreamWaitValue32_v2, AG_ROW_cuLaunchCooperativeKernel,
+          AG_ROW_cuMemsetD8_v2, AG_ROW_cuStreamAddCallback, AG_ROW_cuMemAllocAsync,
+          AG_ROW_cuStreamBatchMemOp_v2, AG_ROW_cuMemcpy2DAsync_v2})
+        EXPECT_EQ(AG_FIRST_ENQUEUES, ag_first_kind_of(row));
+}
+
+// The thunks come by only until then: afterwards they cost what they did.
+TEST(First, IsWatchedForUntilItHasCome)
+{
+    struct ag_first first = {};
+    ag_first_watch(&first);
+    EXPECT_EQ(1u, ag_open_logs.load());
+    EXPECT_TRUE(ag_first_take(&first));
+    ag_first_give(&first);
+    EXPECT_EQ(1u, ag_open_logs.load());
+    for (int i = 0; i < 2; i++) {
+        ag_first_come(&first);
+        EXPECT_EQ(0u, ag_open_logs.load());
+        EXPECT_FALSE(ag_first_take(&first));
+    }
+    ag_first_watch(&first);
+    EXPECT_EQ(0u, ag_open_logs.load());
+}
+
+// AUTOGRAPH=observe changes nothing; what is off for good has no use for it.
+TEST_F(Fills, AreNotPreparedForWhereNothingIsHeld)
+{
+    d.options.mode = AG_MODE_OBSERVE;
+    d.Rest();
+    d.Loaded();
+    d.options.mode = AG_MODE_ON;
+    d.cap.off = true;
+    d.Rest();
+    d.Loaded();
     EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
 }
 
@@ -107,21 +207,21 @@ TEST_F(Fills, AreNotPreparedForWhereThereAreNone)
 TEST_F(Fills, AreNotPreparedForWhereCollectivesRun)
 {
     EXPECT_EQ(CUDA_SUCCESS, d.Launch8(d.Function("ncclDevKernel_AllReduce", {8}), 0));
+    d.Loaded();
     for (int k = 0; k < 8; k++)
         Iterate(24, 0);
     EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
 }
 
-// C4: during a capture a synchronisation may be refused at once.
+// C2: a load during somebody's capture may break it.
 TEST_F(Fills, AreNotPreparedForDuringACapture)
 {
-    d.Fill(KINDS[0].row, KINDS[0].fill);
     ag_capture_begins(&d.cap, AG_ROW_cuStreamBeginCapture_v2);
     ag_capture_began(&d.cap, CUDA_SUCCESS);
-    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    d.Loaded();
     EXPECT_EQ(0, d.calls["cuModuleLoadData"]);
     ag_capture_ended(&d.cap, CUDA_SUCCESS);
-    EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    d.Loaded();
     EXPECT_EQ(1, d.calls["cuModuleLoadData"]);
 }
 
@@ -130,6 +230,7 @@ TEST_F(Fills, ThatTheDriverMayRefuseAreMadeAtOnce)
 {
     const CUdeviceptr big = 0x800000000;
     ag_memory_came(&d.cap, big, size_t{1} << 33);
+    d.Loaded();
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
     const Kind bad[] = {
@@ -180,6 +281,7 @@ TEST_F(Fills, SurviveEveryRefusal)
             asked.clear();
             fresh.FailCall(entry, n, CUDA_ERROR_INVALID_VALUE);
             ag_memory_came(&fresh.cap, A, 4096);
+            fresh.Loaded();
             for (unsigned k = 0; k < 12; k++)
                 Iterate(24, k, &fresh, fresh.Function("g" + std::to_string(k / 12), {8}));
             EXPECT_EQ(asked, Ran(fresh)) << entry << " " << n;
@@ -193,6 +295,7 @@ TEST_F(Fills, AreAskedForAnewInTheNextContextAndOnlyThere)
     d.FailCall("cuModuleLoadData", 1, CUDA_ERROR_OUT_OF_MEMORY);
     for (int life = 0; life < 3; life++) {
         ag_memory_came(&d.cap, A, 4096);
+        d.Loaded();
         for (unsigned k = 0; k < 8; k++)
             Iterate(24, 0);
         ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
@@ -207,6 +310,7 @@ TEST_F(Fills, AreAskedForAnewInTheNextContextAndOnlyThere)
 TEST_F(Fills, ThatCannotBeNodesStandBetweenGraphs)
 {
     d.FailCall("cuModuleLoadData", 1, CUDA_ERROR_NO_BINARY_FOR_GPU);
+    d.Loaded();
     for (unsigned k = 0; k < 30; k++) {
         for (int i = 0; i < 20; i++)
             d.Launch8(f, i);
@@ -223,16 +327,19 @@ TEST_F(Fills, ThatCannotBeNodesStandBetweenGraphs)
 // O-52's kind: a handle of a context may come back for another one, which has no such function yet.
 TEST_F(Fills, UseTheKernelOfTheContextThatLivesNow)
 {
+    d.Loaded();
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
     ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
     ag_memory_came(&d.cap, A, 4096);
+    d.Loaded();
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
     EXPECT_EQ(1, d.calls["cuModuleLoadData"]) << "another context was destroyed";
     ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
     ag_memory_came(&d.cap, A, 4096);
     d.context_id++;
+    d.Loaded();
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
     EXPECT_EQ(2, d.calls["cuModuleLoadData"]);
@@ -244,12 +351,14 @@ TEST_F(Fills, UseTheKernelOfTheContextThatLivesNowWhateverRanInTheOthers)
 {
     for (const CUstream stream : {CUstream{nullptr}, CU_STREAM_PER_THREAD}) {
         ag_memory_came(&d.cap, A, 4096);
+        d.Loaded();
         d.Fill(KINDS[0].row, KINDS[0].fill, stream);
         EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
         ag_retire_contexts(&d.cap, nullptr, AG_ROW_cuCtxDestroy_v2);
         d.context_id++;
     }
     ag_memory_came(&d.cap, A, 4096);
+    d.Loaded();
     for (unsigned k = 0; k < 8; k++)
         Iterate(24, 0);
     EXPECT_EQ(3, d.calls["cuModuleLoadData"]) << "each context has a kernel of its own";
@@ -261,6 +370,7 @@ TEST_F(Fills, ThatAreLargeAreMadeAtOnce)
 {
     const CUdeviceptr big = 0x800000000;
     ag_memory_came(&d.cap, big, size_t{1} << 30);
+    d.Loaded();
     for (int k = 0; k < 12; k++) {
         for (int i = 0; i < 6; i++)
             d.Fill(AG_ROW_cuMemsetD8Async, {big, 0, (4 << 20) + 1, 1, 0, 1});

@@ -270,10 +270,12 @@ CUresult ContextId(CUcontext, unsigned long long *id)
 CUresult LoadModule(CUmodule *m, const void *)
 {
     EXPECT_EQ(CU_STREAM_CAPTURE_MODE_RELAXED, thread_mode);
-    EXPECT_TRUE(self->waits) << "the program does not wait";
+    EXPECT_TRUE(self->may_load) << "it may wait for what the program does not wait for";
     EXPECT_EQ(0u, self->cap.logs[0].load()->lock.state)
         << "others may have to go on, for this to end";
     *m = reinterpret_cast<CUmodule>(0x3000);
+    if (self->during_load)
+        std::exchange(self->during_load, nullptr)();
     return Enter("cuModuleLoadData");
 }
 CUresult FunctionOf(CUfunction *f, CUmodule, const char *name)
@@ -501,13 +503,23 @@ CUresult ScriptedDriver::Synchronize()
 {
     ag_drain(&cap, AG_DRAIN_SYNC, AG_ABOUT_ALL, AG_ROW_cuCtxSynchronize);
     const CUresult done = ag_real(&table, cuCtxSynchronize)();
-    waits = true;
-    if (done == CUDA_SUCCESS)
-        ag_prepare_fills(&cap);
-    waits = false;
     const CUresult ret = ag_deliver(&cap, AG_ROW_cuCtxSynchronize, nullptr, done);
     CheckInvariants();
     return ret;
+}
+
+void ScriptedDriver::Loaded()
+{
+    may_load = true;
+    ag_prepare_fills(&cap);
+    may_load = false;
+}
+
+void ScriptedDriver::Rest()
+{
+    may_load = executed.empty();
+    ag_prepare_fills_at_rest(&cap);
+    may_load = false;
 }
 
 void ScriptedDriver::CheckInvariants()

@@ -3,6 +3,7 @@
 // of `executed` with the bytes it had. Failures are scripted by entry point and call number. Not a
 // simulation: see tools/simcuda for that.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,7 +39,9 @@ struct ScriptedDriver {
     struct ag_liveness liveness;
     struct ag_driver table;
     unsigned long long context_id = 7;
-    bool turned_off = false, may_build = true, thread_starts = true, waits = false;
+    bool turned_off = false, may_build = true, thread_starts = true;
+    bool may_load = false;             // a module, of the shim's own
+    std::function<void()> during_load; // called once, from inside the driver
 
     CUresult Launch(CUfunction f, void **params, unsigned grid = 1, CUstream stream = nullptr);
     // Launches f with one 8-byte argument.
@@ -53,6 +56,8 @@ struct ScriptedDriver {
     CUresult Fill(enum ag_row row, const ag_fill &f, CUstream stream = nullptr);
     static std::string FillText(const ag_fill &f);
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does
+    void Loaded(); // as the hook of cuModuleLoadData does, once the driver's own has succeeded
+    void Rest();   // as those do that prepare where nothing is enqueued yet
     void CheckInvariants();
     int Count(const std::string &how) const;
 };

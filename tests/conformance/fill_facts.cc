@@ -6,6 +6,7 @@
 #include "kernels/images.h"
 #include "tests/conformance/facts.h"
 
+#include <functional>
 #include <unistd.h>
 
 class Fill : public Facts
@@ -97,27 +98,36 @@ TEST_F(Fill, LoadsBehindWorkThatStandsStill)
     NEED(drv.cuModuleUnload(module));
 }
 
-// Does a load that waits keep others from launching? If so, it must not wait where a kernel may depend on them.
-TEST_F(Fill, LoadsBesideLaunchesOfAnotherThread)
+// Does a call that waits keep others from launching? If so, it must not wait where a kernel may depend on them.
+TEST_F(Fill, LaunchesOfAnotherThreadBesideCallsThatWait)
 {
     CUstream other = stream();
     CUmodule module = nullptr;
-    std::atomic<bool> launched{false};
-    hold(s);
-    std::thread loads([&] {
-        EXPECT_EQ(drv.cuCtxSetCurrent(ctx), CUDA_SUCCESS);
-        EXPECT_EQ(drv.cuModuleLoadData(&module, ag_image_fill), CUDA_SUCCESS);
-    });
-    std::thread launches([&] {
-        usleep(100000);
-        EXPECT_EQ(drv.cuCtxSetCurrent(ctx), CUDA_SUCCESS);
-        EXPECT_EQ(launch(null_kernel, other, {}), CUDA_SUCCESS);
-        launched = true;
-    });
-    usleep(400000);
-    NOTE("fill.launch_beside_a_load_that_waits", launched.load());
-    release();
-    loads.join();
-    launches.join();
+    CUdeviceptr p = 0;
+    NEED(drv.cuMemAlloc(&p, BYTES));
+    auto gets_in = [&](const std::function<CUresult()> &waits) {
+        std::atomic<bool> launched{false};
+        hold(s);
+        std::thread waiting([&] {
+            EXPECT_EQ(drv.cuCtxSetCurrent(ctx), CUDA_SUCCESS);
+            EXPECT_EQ(waits(), CUDA_SUCCESS);
+        });
+        std::thread launching([&] {
+            usleep(100000);
+            EXPECT_EQ(drv.cuCtxSetCurrent(ctx), CUDA_SUCCESS);
+            EXPECT_EQ(launch(null_kernel, other, {}), CUDA_SUCCESS);
+            launched = true;
+        });
+        usleep(400000);
+        const bool answer = launched;
+        release();
+        waiting.join();
+        launching.join();
+        return answer;
+    };
+    NOTE("fill.launch_beside_a_load_that_waits",
+         gets_in([&] { return drv.cuModuleLoadData(&module, ag_image_fill); }));
+    NOTE("fill.launch_beside_a_free_that_waits", gets_in([&] { return drv.cuMemFree(p); }));
+    NOTE("fill.launch_beside_a_sync_that_waits", gets_in([&] { return drv.cuCtxSynchronize(); }));
     NEED(drv.cuModuleUnload(module));
 }

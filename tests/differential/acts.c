@@ -78,21 +78,52 @@ struct df_function *df_function_of(struct df_lane *lane, uint32_t pick)
     return &lane->module[m].function[pick / 7u % (uint32_t)lane->module[m].functions];
 }
 
-static void open_gate(struct df_lane *lane)
+static void open_gate(struct df_run *run, struct df_lane *lane)
 {
-    if (lane->blocked)
-        __atomic_store_n(&lane->word[1], lane->gate, __ATOMIC_RELEASE);
+    if (!lane->blocked)
+        return;
+    __atomic_store_n(&lane->word[1], lane->gate, __ATOMIC_RELEASE);
     lane->blocked = false;
+    atomic_fetch_sub(&run->closed, 1);
+}
+
+/* The next value of the lane's gate, closed until then. */
+static uint32_t close_gate(struct df_step *step)
+{
+    struct df_lane *lane = step->lane;
+    pthread_mutex_lock(&step->run->loading);
+    if (!lane->blocked)
+        atomic_fetch_add(&step->run->closed, 1);
+    pthread_mutex_unlock(&step->run->loading);
+    lane->blocked = true;
+    return ++lane->gate;
+}
+
+/* A load waits for all work of the context and keeps every thread from launching: where another lane's work stands
+ * at a gate that opens after some more launches of that lane, it would wait for ever. */
+static CUresult load(struct df_step *step, int module, int image)
+{
+    struct df_run *run = step->run;
+    const bool alone = run->plan->tracks == 1 || !run->plan->shared_context;
+    pthread_mutex_lock(&run->loading);
+    while (!alone && atomic_load(&run->closed)) {
+        pthread_mutex_unlock(&run->loading);
+        usleep(20);
+        pthread_mutex_lock(&run->loading);
+    }
+    const CUresult ret = df_lane_load(step->lane, module, image);
+    pthread_mutex_unlock(&run->loading);
+    return ret;
 }
 
 void df_open_gates(struct df_step *step)
 {
     if (step->run->plan->tracks > 1) {
-        open_gate(step->lane);
+        open_gate(step->run, step->lane);
         return;
     }
     for (uint32_t i = 0; i < step->run->plan->lanes; i++)
-        open_gate(&step->run->lane[i]);
+        open_gate(step->run, &step->run->lane[i]);
 }
 
 static void synchronise(struct df_step *step)
@@ -195,7 +226,7 @@ static void module(struct df_step *step)
     if (df_say_drained(step, "unload", before, cuModuleUnload(lane->module[m].handle)))
         return;
     lane->module[m].functions = 0;
-    df_say(step, "load", df_lane_load(lane, m, image));
+    df_say(step, "load", load(step, m, image));
 }
 
 static void spin(struct df_step *step)
@@ -257,8 +288,7 @@ static void callback(struct df_step *step, CUhostFn fn, uint32_t value)
 
 void df_gate(struct df_step *step)
 {
-    uint32_t value = ++step->lane->gate;
-    step->lane->blocked = true;
+    uint32_t value = close_gate(step);
     callback(step, stand_at_gate, value);
 }
 
@@ -273,8 +303,7 @@ static void block(struct df_step *step)
         df_gate(step);
         return;
     }
-    uint32_t value = ++step->lane->gate;
-    step->lane->blocked = true;
+    uint32_t value = close_gate(step);
     df_launch_flag(step, &step->lane->module[DF_MODULES - 1].function[1], 1, value);
 }
 

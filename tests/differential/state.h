@@ -7,6 +7,7 @@
 #define AG_TESTS_DIFFERENTIAL_STATE_H
 
 #include <cuda.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -114,7 +115,10 @@ struct df_lane {
 struct df_run {
     const struct df_plan *plan;
     uint32_t episode;
-    long patience; /* seconds that the host watches mapped memory before it gives up */
+    pthread_mutex_t
+        loading; /* a module is being loaded where lanes share a context: no gate is closed */
+    _Atomic uint32_t closed; /* lanes with a closed gate; raised under `loading` */
+    long patience;           /* seconds that the host watches mapped memory before it gives up */
     struct df_lane lane[DF_MAX_LANES];
     struct df_text said[DF_MAX_TRACKS];     /* observables */
     struct df_text expected[DF_MAX_TRACKS]; /* launches that were accepted, see judge.h */

@@ -6,6 +6,12 @@
 #define _GNU_SOURCE
 #include "tests/scenarios/scene.h"
 
+#include "kernels/images.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <unistd.h>
+
 static CUstream work_and_fill(CUmodule varying, CUdeviceptr x, unsigned rounds)
 {
     CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
@@ -141,7 +147,125 @@ static void plain_loop(void)
     scene_show("x", 0, s, x);
 }
 
+/* Three threads of which none waits for another: one synchronises; one launches a kernel that waits for a
+ * later launch; one makes that launch, late. */
+struct three {
+    CUcontext ctx;
+    CUfunction wait, set;
+    CUdeviceptr first,
+        second; /* what opens the first kernel, which is waited for, and the second */
+};
+
+static void *synchronises(void *data)
+{
+    const struct three *t = data;
+    NEED(cuCtxSetCurrent(t->ctx));
+    printf("synchronised: %d\n", cuCtxSynchronize());
+    return NULL;
+}
+
+static void *launches_late(void *data)
+{
+    struct three *t = data;
+    unsigned one = 1;
+    NEED(cuCtxSetCurrent(t->ctx));
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING);
+    usleep(600000);
+    NEED(scene_launch(t->set, s, 1, 1, 0, ARGS(&t->second, &one)));
+    return NULL;
+}
+
+static void beside_a_synchronisation(void)
+{
+    pthread_t waits, late;
+    CUdeviceptr x;
+    struct three t;
+    unsigned one = 1;
+    scene_open();
+    CUmodule varying = scene_load("varying"), flags = scene_load("flag");
+    t.wait = scene_function(flags, "wait_flag");
+    t.set = scene_function(flags, "set_flag");
+    NEED(cuCtxGetCurrent(&t.ctx));
+    x = scene_buffer();
+    unsigned *word = scene_mapped(&t.first);
+    t.second = t.first + 4;
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING), u = scene_stream(CU_STREAM_NON_BLOCKING);
+    NEED(cuMemsetD32Async(x, 1, 4, s));
+    NEED(scene_launch(t.wait, s, 1, 1, 0, ARGS(&t.first, &one)));
+    pthread_create(&waits, NULL, synchronises, &t);
+    pthread_create(&late, NULL, launches_late, &t);
+    usleep(200000); /* the synchronisation is under way: what comes now is none of its business */
+    NEED(scene_launch(t.wait, u, 1, 1, 0, ARGS(&t.second, &one)));
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+    pthread_join(waits, NULL);
+    pthread_join(late, NULL);
+    printf("waiting kernel: %d\n", cuStreamSynchronize(u));
+    s = work_and_fill(varying, x, ROUNDS);
+    scene_show("x", 0, s, x);
+}
+
+enum first { MEMORY_FIRST, RECORD_FIRST, WAIT_FIRST };
+
+/* A program that loads no module. Its memory comes before its first work, or after it. */
+static void with_a_library(enum first first)
+{
+    CUdeviceptr x = 0, gate;
+    CUlibrary varying, flags;
+    CUkernel kernel;
+    CUmodule module;
+    CUfunction wait, f;
+    CUevent event;
+    unsigned one = 1;
+    scene_open();
+    NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUstream s = scene_stream(CU_STREAM_NON_BLOCKING), u = scene_stream(CU_STREAM_NON_BLOCKING);
+    unsigned *flag = scene_mapped(&gate);
+    if (first == MEMORY_FIRST)
+        x = scene_buffer();
+    if (first == RECORD_FIRST)
+        NEED(cuEventRecord(event, s));
+    if (first == WAIT_FIRST)
+        NEED(cuStreamWaitValue32(u, gate, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    NEED(cuLibraryLoadData(&flags, ag_image_flag, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(cuLibraryGetKernel(&kernel, flags, "wait_flag"));
+    NEED(cuKernelGetFunction(&wait, kernel));
+    NEED(scene_launch(wait, s, 1, 1, 0, ARGS(&gate, &one)));
+    /* While it waits for this thread: none of these calls does. */
+    NEED(cuLibraryLoadData(&varying, ag_image_varying, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(cuLibraryGetKernel(&kernel, varying, "vary_mix"));
+    NEED(cuKernelGetFunction(&f, kernel));
+    NEED(cuFuncLoad(f));
+    NEED(cuLibraryGetModule(&module, varying));
+    NEED(cuModuleGetFunction(&f, module, "vary_xor"));
+    if (first != MEMORY_FIRST)
+        NEED(cuMemAlloc(&x, WORDS * 4));
+    NEED(cuMemsetD32Async(x, 1, WORDS, s));
+    __atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+    NEED(cuCtxSynchronize());
+    s = work_and_fill(module, x, ROUNDS);
+    scene_show("x", 0, s, x);
+}
+
+static void memory_first(void)
+{
+    with_a_library(MEMORY_FIRST);
+}
+
+static void record_first(void)
+{
+    with_a_library(RECORD_FIRST);
+}
+
+static void wait_first(void)
+{
+    with_a_library(WAIT_FIRST);
+}
+
 const struct scene_case scene_fills[] = {
+    {"memset-beside-a-synchronisation", beside_a_synchronisation},
+    {"memset-memory-first", memory_first},
+    {"memset-record-first", record_first},
+    {"memset-wait-first", wait_first},
     {"memset-contexts", contexts_one_after_another},
     {"memset-beside-a-waiting-kernel", beside_a_waiting_kernel},
     {"memset-loop", plain_loop},

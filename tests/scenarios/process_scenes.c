@@ -246,7 +246,9 @@ static void lives(int primary)
         last_function = made.vary[0];
         printf("goes: %d\n", primary ? cuDevicePrimaryCtxReset(device) : cuCtxDestroy(ctx));
     }
-    printf("contexts that came back: %d, functions: %s\n", same, same_function ? "some" : "none");
+    printf("contexts that came back: %d\n", same);
+    /* Whatever else has functions in the process has a say in this. */
+    fprintf(stderr, "measured: functions that came back: %d\n", same_function);
 }
 
 static void reset_and_again(void)

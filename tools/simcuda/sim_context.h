@@ -27,6 +27,7 @@ struct sim_context {
     struct sim_stream *streams; /* all that may still have work, also destroyed ones */
     struct sim_stream *legacy;
     unsigned captures;     /* going on in streams of this context */
+    unsigned loads;        /* module loads that wait: no launch gets in meanwhile */
     size_t pool_threshold; /* of the device's default pool: kept here for want of a better place */
 };
 

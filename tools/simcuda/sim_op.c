@@ -99,6 +99,23 @@ static void order_default_stream(struct sim_stream *stream, struct sim_op *op)
     }
 }
 
+void sim_op_load_begins(struct sim_context *ctx)
+{
+    ctx->loads++;
+}
+
+void sim_op_load_ended(struct sim_context *ctx)
+{
+    if (!--ctx->loads)
+        pthread_cond_broadcast(&finished);
+}
+
+static void wait_for_loads(const struct sim_context *ctx)
+{
+    while (ctx->loads)
+        pthread_cond_wait(&finished, &sim_lock);
+}
+
 static void wait_for_room(struct sim_stream *stream)
 {
     while (stream->in_flight >= SIM_DEPTH)
@@ -113,6 +130,7 @@ static void wait_for_room(struct sim_stream *stream)
 void sim_op_submit(struct sim_stream *stream, struct sim_op *op)
 {
     if (is_launch(op->work)) {
+        wait_for_loads(stream->object.ctx);
         wait_for_room(stream);
         stream->in_flight++;
         stream->launches++;
