@@ -36,7 +36,8 @@ SHARE_WANTED = {"torch_mlp": 0.80, "torch_transformer": 0.80}
 def counters(stats):
     c = stats.get("counters", {})
     return {k: c.get(k) for k in ("launches_seen", "launches_held", "launches_replayed",
-                                  "graph_launches", "nodes_patched", "graphs_built", "asides",
+                                  "graph_launches", "nodes_patched", "graphs_built", "copies_seen",
+                                  "copies_replayed", "memsets_seen", "memsets_replayed", "asides",
                                   "liveness_flushes", "pace_trials", "pace_eager",
                                   "pace_patient")}
 

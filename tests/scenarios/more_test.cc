@@ -14,11 +14,11 @@ using namespace ag_scene;
 namespace
 {
 
-// Long enough for a trial: what is held, and for how long, changes while the scene runs.
+// Long enough for a round of a trial: what is held, and for how long, changes while the scene runs.
 void same_at_a_measured_pace(const std::string &scene, const char *times)
 {
     Pair p = same_as_native(scene, {{"AUTOGRAPH_PACE", "auto"}, {"SCENE_TIMES", times}});
-    EXPECT_GT(number_after(p.shim.stats, "\"pace_trials\": "), 0) << p.shim.stats;
+    EXPECT_NE(std::string::npos, p.shim.stats.find("\"TRIAL\"")) << p.shim.stats;
 }
 
 } // namespace
@@ -79,7 +79,7 @@ TEST(O14, C1AWaitMeansTheRecordThatWasTheLastAtItsCall)
 
 TEST(O14, C1AWaitMeansTheLastRecordAtAMeasuredPaceToo)
 {
-    same_at_a_measured_pace("O-14-event-again", "160");
+    same_at_a_measured_pace("O-14-event-again", "32");
 }
 
 // A handle of a stream or an event that does not come back in the simulated driver proves nothing.
@@ -140,14 +140,15 @@ TEST(O23, C6AllocationsInStreamOrderStayTheProgramsOwn)
 }
 
 // Between a synchronisation and the program's next call the driver receives no work and runs nothing. A thread of the
-// shim's that had begun to look after what was held may still have the context on its own stack, and take it off.
+// shim's that had begun to look after what was held may still ask for its own context, or take it off its stack.
 TEST(O31, C4NothingReachesTheDeviceBetweenASynchronisationAndTheNextCall)
 {
     Pair p =
         same_as_native("O-31-idle", {{"SIMCUDA_LOG_CALLS", "1"}, {"AUTOGRAPH_FLUSH_US", "1000"}});
     std::vector<std::pair<uint64_t, std::string>> events;
     for (const ag_test::Called &c : p.shim.log.called)
-        if (c.symbol != "cuCtxPushCurrent_v2" && c.symbol != "cuCtxPopCurrent_v2")
+        if (c.symbol != "cuCtxPushCurrent_v2" && c.symbol != "cuCtxPopCurrent_v2" &&
+            c.symbol != "cuCtxGetCurrent")
             events.emplace_back(c.seq, c.symbol);
     for (const ag_test::Executed &e : p.shim.log.executed)
         events.emplace_back(e.seq, e.name);
@@ -251,7 +252,7 @@ TEST(O50, C1CollectivesKeepTheirOrderAtAMeasuredPaceToo)
     env["SCENE_TIMES"] = "8";
     Pair p = same_as_native("O-50-two-ranks", env);
     expect_collectives_in_order(p.shim.log);
-    EXPECT_GT(number_after(p.shim.stats, "\"pace_trials\": "), 0) << p.shim.stats;
+    EXPECT_NE(std::string::npos, p.shim.stats.find("\"TRIAL\"")) << p.shim.stats;
 }
 
 // cuCtxSynchronize of one context finds the log of the other locked by a thread that has no room for its launch.
