@@ -29,12 +29,12 @@
  * Drains end a segment in both phases. A synchronising one starts growing anew; an asynchronous one
  * leaves the step alone, and the step only rises, so a loop with drains settles.
  * A break ends a segment without being a place of the program: `run` goes on, so that the next end
- * falls where it would have, and what lies between (torn) is remembered but not counted. A break
- * that comes to the same node again within BREAK_SPAN ends is a place after all and counts as a
- * drain; at the min_seen-th time the node is marked as an end, and later passes end there by
- * themselves. */
+ * falls where it would have, and what lies between (torn) is remembered but not counted. Where the
+ * host has no time for more than SHORT_SEGMENT ops, breaks are all over: there the next end is
+ * counted from the break, and a loop has segments from each of its ops on, no more. A break that
+ * comes to the same node again within BREAK_SPAN ends is a place after all and counts as a drain; at
+ * the min_seen-th time the node is marked as an end, and later passes end there by themselves. */
 #include "policy/decide.h"
-
 #include "policy/decide_state.h"
 
 #include <stdlib.h>
@@ -44,6 +44,7 @@
 #define MOST_BREAKS 31u
 #define MOST_SEEN 65535u
 #define CONTENT_TRIES 2u
+#define SHORT_SEGMENT 8u
 #define HOST_WINDOW 16u    /* held segments; */
 #define MANY_BREAKS 5u     /* so many of them broken: the host is slower than the bound; */
 #define QUIET_WINDOWS 512u /* so many windows without a break: perhaps it is faster again */
@@ -350,6 +351,15 @@ static bool settle(struct ag_policy *p, enum before why, bool drain)
     return met;
 }
 
+/* A break that is no place of the program. */
+static void tear(struct ag_policy *p)
+{
+    p->before = BEFORE_PLACE;
+    p->torn = p->cap > SHORT_SEGMENT;
+    p->run = p->torn ? p->run : 0;
+    aim(p);
+}
+
 static void take_cap(struct ag_policy *p)
 {
     p->cap = p->caps[p->pace.now];
@@ -431,8 +441,7 @@ static __attribute__((noinline)) struct ag_verdict end_segment(struct ag_policy 
     const uint32_t ops = p->depth;
     bool met = false;
     if (how == END_BREAK && torn) {
-        p->torn = true;
-        p->before = BEFORE_PLACE;
+        tear(p);
     } else {
         enum before why = reason(p, n, how);
         if (why == BEFORE_PLACE && !torn)
