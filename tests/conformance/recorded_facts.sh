@@ -6,11 +6,11 @@ program=$1 library=$2 compare=$3 data=$4
 out=$TEST_TMPDIR/facts.txt recorded=$data/h200-580.159.txt exceptions=$data/exceptions.txt
 CONFORMANCE_OUT=$out LD_LIBRARY_PATH=$(dirname "$(realpath "$library")") timeout 200 "$program" \
     > "$TEST_TMPDIR/run.log" 2>&1 || tail -40 "$TEST_TMPDIR/run.log"
-"$compare" "$recorded" "$out" "$exceptions" 630 || exit 1
+"$compare" "$recorded" "$out" "$exceptions" 680 || exit 1
 
 must_be_red()
 {
-    if "$compare" "$1" "$2" "$3" 630 > /dev/null; then
+    if "$compare" "$1" "$2" "$3" 680 > /dev/null; then
         echo "the comparison cannot fail: $4"
         exit 1
     fi

@@ -91,28 +91,36 @@ static void open_gate(struct df_run *run, struct df_lane *lane)
 static uint32_t close_gate(struct df_step *step)
 {
     struct df_lane *lane = step->lane;
-    pthread_mutex_lock(&step->run->loading);
+    pthread_mutex_lock(&step->run->held);
     if (!lane->blocked)
         atomic_fetch_add(&step->run->closed, 1);
-    pthread_mutex_unlock(&step->run->loading);
+    pthread_mutex_unlock(&step->run->held);
     lane->blocked = true;
     return ++lane->gate;
 }
 
-/* A load waits for all work of the context and keeps every thread from launching: where another lane's work stands
- * at a gate that opens after some more launches of that lane, it would wait for ever. */
-static CUresult load(struct df_step *step, int module, int image)
+void df_hold_others(struct df_step *step)
 {
     struct df_run *run = step->run;
     const bool alone = run->plan->tracks == 1 || !run->plan->shared_context;
-    pthread_mutex_lock(&run->loading);
+    pthread_mutex_lock(&run->held);
     while (!alone && atomic_load(&run->closed)) {
-        pthread_mutex_unlock(&run->loading);
+        pthread_mutex_unlock(&run->held);
         usleep(20);
-        pthread_mutex_lock(&run->loading);
+        pthread_mutex_lock(&run->held);
     }
+}
+
+void df_let_others_go(struct df_step *step)
+{
+    pthread_mutex_unlock(&step->run->held);
+}
+
+static CUresult load(struct df_step *step, int module, int image)
+{
+    df_hold_others(step);
     const CUresult ret = df_lane_load(step->lane, module, image);
-    pthread_mutex_unlock(&run->loading);
+    df_let_others_go(step);
     return ret;
 }
 

@@ -215,8 +215,10 @@ void df_buffer(struct df_step *step)
     CUdeviceptr *p = &lane->buffer[buffer].address;
     size_t bytes = buffer == DF_LARGE_BUFFER ? DF_LARGE : DF_BYTES;
     df_open_gates(step);
+    df_hold_others(step);
     uint64_t before = df_enter(step);
     df_say_drained(step, "free", before, cuMemFree(*p));
+    df_let_others_go(step);
     df_say(step, "alloc",
            buffer == DF_MANAGED_BUFFER ? cuMemAllocManaged(p, bytes, CU_MEM_ATTACH_GLOBAL)
                                        : cuMemAlloc(p, bytes));

@@ -42,8 +42,10 @@ static void give_back(struct df_step *step, struct df_buffer *pooled, struct df_
     uint64_t before;
     if (step->action->pick[3] % 5u == 0) { /* like any other allocation */
         df_open_gates(step);
+        df_hold_others(step);
         before = df_enter(step);
         df_say_drained(step, "free", before, cuMemFree(pooled->address));
+        df_let_others_go(step);
         pooled->address = 0;
         return;
     }

@@ -196,7 +196,7 @@ static void run_in_turn(struct df_run *run)
 int df_run_plan(struct df_run *run)
 {
     CUdevice device = 0;
-    pthread_mutex_init(&run->loading, NULL);
+    pthread_mutex_init(&run->held, NULL);
     CUresult ret = cuInit(0);
     if (!ret)
         ret = cuDeviceGet(&device, 0);

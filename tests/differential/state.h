@@ -115,9 +115,8 @@ struct df_lane {
 struct df_run {
     const struct df_plan *plan;
     uint32_t episode;
-    pthread_mutex_t
-        loading; /* a module is being loaded where lanes share a context: no gate is closed */
-    _Atomic uint32_t closed; /* lanes with a closed gate; raised under `loading` */
+    pthread_mutex_t held;    /* df_hold_others */
+    _Atomic uint32_t closed; /* lanes with a closed gate; raised under `held` */
     long patience;           /* seconds that the host watches mapped memory before it gives up */
     struct df_lane lane[DF_MAX_LANES];
     struct df_text said[DF_MAX_TRACKS];     /* observables */
@@ -221,6 +220,11 @@ void df_launch_bad(struct df_step *step);
 struct df_function *df_function_of(struct df_lane *lane, uint32_t pick);
 /* Lets go whatever stands at a gate, before a call that may wait for it. */
 void df_open_gates(struct df_step *step);
+/* Around a module load or a free, with the lane's own gates open: it waits for all work of the context and keeps every
+ * thread from launching (H200). Where another lane's work stands at a gate that opens after some more launches of that
+ * lane, it would wait for ever; so it begins when all gates are open, and none is closed until it has ended. */
+void df_hold_others(struct df_step *step);
+void df_let_others_go(struct df_step *step);
 /* A value of the action that moves with the iteration as the action says. */
 uint32_t df_value(const struct df_step *step, int pick);
 /* Slot the action uses: the per-thread stream is left to its own thread. */

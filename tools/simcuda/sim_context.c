@@ -67,6 +67,16 @@ CUresult sim_context_drain(struct sim_context *ctx)
     return ctx->sticky;
 }
 
+CUresult sim_context_drain_shut(struct sim_context *ctx)
+{
+    sim_ref(ctx);
+    sim_op_shut(ctx);
+    const CUresult ret = sim_context_drain(ctx);
+    sim_op_reopen(ctx);
+    sim_unref(ctx);
+    return ret;
+}
+
 static void activate(struct sim_context *ctx, unsigned flags)
 {
     ctx->flags = flags;

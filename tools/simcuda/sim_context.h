@@ -27,7 +27,7 @@ struct sim_context {
     struct sim_stream *streams; /* all that may still have work, also destroyed ones */
     struct sim_stream *legacy;
     unsigned captures;     /* going on in streams of this context */
-    unsigned loads;        /* module loads that wait: no launch gets in meanwhile */
+    unsigned shut;         /* module loads and frees that wait: no launch gets in meanwhile */
     size_t pool_threshold; /* of the device's default pool: kept here for want of a better place */
 };
 
@@ -38,5 +38,7 @@ struct sim_context *sim_context_find(CUcontext handle);
 void sim_context_break(struct sim_context *ctx, CUresult code);
 /* Waits for everything that was submitted to the context before. */
 CUresult sim_context_drain(struct sim_context *ctx);
+/* The same, and no other thread's launch gets in meanwhile: it waits as long. */
+CUresult sim_context_drain_shut(struct sim_context *ctx);
 
 #endif

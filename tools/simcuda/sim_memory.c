@@ -215,7 +215,7 @@ SIM_API(cuMemFree_v2, SIM_NS_ALLOC, SIM_CTX | SIM_UNSAFE, (CUdeviceptr at), (at)
                           at);
     if (r->freeing)
         return sim_misuse(CUDA_ERROR_INVALID_VALUE, "%#llx was freed by cuMemFreeAsync", at);
-    CUresult ret = sim_context_drain(r->ctx);
+    CUresult ret = sim_context_drain_shut(r->ctx);
     r = sim_memory_at(at); /* the lock was open while we waited */
     if (r && r->base == at)
         sim_memory_release(r);

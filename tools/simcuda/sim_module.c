@@ -14,7 +14,6 @@
 #include "tools/simcuda/sim_context.h"
 #include "tools/simcuda/sim_image.h"
 #include "tools/simcuda/sim_memory.h"
-#include "tools/simcuda/sim_op.h"
 
 static void free_function(struct sim_object *self)
 {
@@ -108,11 +107,8 @@ static CUresult load(CUmodule *out, const void *bytes)
         ret = check_image(image);
     /* Loading waits for the context's work, as unloading does, and lets nobody launch meanwhile. */
     struct sim_context *ctx = sim_ref(sim_context_current());
-    if (!ret) {
-        sim_op_load_begins(ctx);
-        ret = sim_context_drain(ctx);
-        sim_op_load_ended(ctx);
-    }
+    if (!ret)
+        ret = sim_context_drain_shut(ctx);
     if (!ret && ctx->destroyed) /* meanwhile: the lock was open */
         ret = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (!ret)

@@ -99,20 +99,20 @@ static void order_default_stream(struct sim_stream *stream, struct sim_op *op)
     }
 }
 
-void sim_op_load_begins(struct sim_context *ctx)
+void sim_op_shut(struct sim_context *ctx)
 {
-    ctx->loads++;
+    ctx->shut++;
 }
 
-void sim_op_load_ended(struct sim_context *ctx)
+void sim_op_reopen(struct sim_context *ctx)
 {
-    if (!--ctx->loads)
+    if (!--ctx->shut)
         pthread_cond_broadcast(&finished);
 }
 
-static void wait_for_loads(const struct sim_context *ctx)
+static void wait_until_open(const struct sim_context *ctx)
 {
-    while (ctx->loads)
+    while (ctx->shut)
         pthread_cond_wait(&finished, &sim_lock);
 }
 
@@ -130,7 +130,7 @@ static void wait_for_room(struct sim_stream *stream)
 void sim_op_submit(struct sim_stream *stream, struct sim_op *op)
 {
     if (is_launch(op->work)) {
-        wait_for_loads(stream->object.ctx);
+        wait_until_open(stream->object.ctx);
         wait_for_room(stream);
         stream->in_flight++;
         stream->launches++;

@@ -140,10 +140,10 @@ CUresult sim_enqueue(struct sim_stream *stream, struct sim_work *work, struct si
 struct sim_op *sim_op_new(struct sim_work *work);
 void sim_op_after(struct sim_op *op, struct sim_op *dependency);
 void sim_op_submit(struct sim_stream *stream, struct sim_op *op);
-/* Around a module load that may wait for the context: launches of other threads wait as long, whatever
- * their stream (fact fill.launch_beside_a_load_that_waits). */
-void sim_op_load_begins(struct sim_context *ctx);
-void sim_op_load_ended(struct sim_context *ctx);
+/* Around a module load or a free that waits for the context: launches of other threads wait as long,
+ * whatever their stream (facts fill.launch_beside_a_load_that_waits, .._a_free_that_waits). */
+void sim_op_shut(struct sim_context *ctx);
+void sim_op_reopen(struct sim_context *ctx);
 void sim_op_finish(struct sim_op *op, uint64_t end_ns, CUresult status);
 /* Blocks the calling thread (virtually, too) until the op is done. */
 void sim_op_wait(struct sim_op *op);

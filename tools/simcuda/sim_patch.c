@@ -122,8 +122,8 @@ static CUresult patch_memset(CUgraphExec exec, CUgraphNode node, const CUDA_MEMS
     struct sim_work *w = sim_node_memset(p, ctx, &ret);
     if (!w)
         return ret;
-    if (w->object.ctx != s->work->object.ctx || !sim_set_is_still(&s->work->set) ||
-        !sim_set_may_become(&s->work->set, &w->set)) {
+    /* As for copies: not refused when the memory that the node had is gone. */
+    if (w->object.ctx != s->work->object.ctx || !sim_set_may_become(&s->work->set, &w->set)) {
         sim_unref(w);
         return CUDA_ERROR_INVALID_VALUE;
     }
