@@ -2,35 +2,32 @@
 #define HASH_NONFATAL_OOM 1
 #include "capture/event.h"
 #include "capture/guard.h"
+#include "capture/idle.h"
+#include "capture/transfer.h"
 #include <stdlib.h>
-
-struct ag_event {
-    CUevent handle; /* key */
-    UT_hash_handle hh;
-};
 
 /* The caller holds the lock. */
 static void forget(struct ag_events *events, CUevent handle)
 {
     struct ag_event *e;
-    HASH_FIND_PTR(events->timed, &handle, e);
+    HASH_FIND_PTR(events->table, &handle, e);
     if (!e)
         return;
-    HASH_DEL(events->timed, e);
+    HASH_DEL(events->table, e);
     free(e);
     atomic_fetch_sub_explicit(&events->n, 1, memory_order_relaxed);
 }
 
-/* A timed event that there is no room or memory for is taken for one that is not. */
-static void remember(struct ag_events *events, CUevent handle)
+/* The caller holds the lock. */
+static void remember(struct ag_events *events, const struct ag_event *made)
 {
-    const unsigned before = HASH_COUNT(events->timed);
-    struct ag_event *e = before < AG_TIMED_EVENTS ? calloc(1, sizeof *e) : NULL;
+    const unsigned before = HASH_COUNT(events->table);
+    struct ag_event *e = before < AG_EVENTS_MAX ? malloc(sizeof *e) : NULL;
     if (!e)
         return;
-    e->handle = handle;
-    HASH_ADD_PTR(events->timed, handle, e);
-    if (HASH_COUNT(events->timed) == before)
+    *e = *made;
+    HASH_ADD_PTR(events->table, handle, e);
+    if (HASH_COUNT(events->table) == before)
         free(e);
     else
         atomic_fetch_add_explicit(&events->n, 1, memory_order_relaxed);
@@ -39,10 +36,10 @@ static void remember(struct ag_events *events, CUevent handle)
 void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags)
 {
     struct ag_events *events = &cap->events;
+    const struct ag_event made = {.handle = event, .timed = !(flags & CU_EVENT_DISABLE_TIMING)};
     ag_lock_take(&events->lock);
     forget(events, event); /* of a context that ended */
-    if (!(flags & CU_EVENT_DISABLE_TIMING))
-        remember(events, event);
+    remember(events, &made);
     ag_lock_give(&events->lock);
 }
 
@@ -58,15 +55,16 @@ void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row)
 static bool is_timed(struct ag_events *events, CUevent event)
 {
     struct ag_event *e;
-    if (!atomic_load_explicit(&events->n, memory_order_relaxed))
-        return false;
     ag_lock_take(&events->lock);
-    HASH_FIND_PTR(events->timed, &event, e);
+    HASH_FIND_PTR(events->table, &event, e);
+    const bool timed = e && e->timed;
     ag_lock_give(&events->lock);
-    return e;
+    return timed;
 }
 
-void ag_event_recorded(struct ag_capture *cap, CUevent event, CUstream stream)
+/* The event has been recorded in the stream, of the current context; CU_STREAM_PER_THREAD for a per-thread default
+ * stream. */
+static void note_timed(struct ag_capture *cap, CUevent event, CUstream stream)
 {
     struct ag_events *events = &cap->events;
     enum ag_refusal why;
@@ -81,6 +79,24 @@ void ag_event_recorded(struct ag_capture *cap, CUevent event, CUstream stream)
         atomic_store_explicit(&s->timed, AG_TIMED_OPS, memory_order_relaxed);
 }
 
+CUresult ag_submit_record(struct ag_capture *cap, enum ag_row row, CUevent event, CUstream stream,
+                          unsigned flags)
+{
+    const struct ag_event_record r = {.event = (uintptr_t)event, .flags = flags};
+    const struct ag_launch l = {.row = row,
+                                .handle = AG_OP_HANDLE(AG_OP_RECORD),
+                                .stream = stream,
+                                .kind = AG_OP_RECORD,
+                                .words = &r};
+    const bool per_thread = !stream && ag_transfer_is_per_thread(row);
+    const CUresult ret = ag_pass(cap, &l, AG_REFUSAL_NONE);
+    if (ret != CUDA_SUCCESS)
+        return ret;
+    ag_idle_mark(cap, row, event, stream);
+    note_timed(cap, event, per_thread ? CU_STREAM_PER_THREAD : stream);
+    return ret;
+}
+
 void ag_event_read(struct ag_capture *cap, enum ag_row row)
 {
     ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, row);
@@ -90,8 +106,8 @@ void ag_event_read(struct ag_capture *cap, enum ag_row row)
 void ag_events_clear(struct ag_events *events)
 {
     struct ag_event *e, *next;
-    HASH_ITER (hh, events->timed, e, next) {
-        HASH_DEL(events->timed, e);
+    HASH_ITER (hh, events->table, e, next) {
+        HASH_DEL(events->table, e);
         free(e);
     }
     atomic_store(&events->n, 0);

@@ -1,11 +1,14 @@
-/* capture/event.h - which events take the time.
- * Called by  shim/hooks_state.c (events come and go), shim/hooks_drain.c (they are recorded and read)
- * Calls      capture/submit.c (the stream)
- * Threads    any; the lock is a leaf, nothing is called under it
- * Promise    in a program that reads elapsed times, what follows a timed record at once is not held: autotuners
+/* capture/event.h - the program's events: which may be held back, which are, which take the time.
+ * Called by  shim/hooks_*.c (events come, are recorded, read, and go), capture/{drain,graph,replay,submit}.c
+ * Calls      capture/submit.c
+ * Threads    any; the lock is a leaf, nothing is called under it. What is marked so belongs to a log's lock
+ * Promise    a record is held only where the driver would accept it: of a live event of the current context
+ *            that cuEventCreate made, not shared with other processes, not part of a capture (C2). Who asks
+ *            for a held one finds how many there are, and hands them to the driver first (C3).
+ *            In a program that reads elapsed times, what follows a timed record at once is not held: autotuners
  *            (Triton, cuDNN, XLA) measure a few launches between two of them, and another choice of theirs changes
  *            results. Most events take the time and are never asked for it; their programs are left alone
- * Start at   ag_event_recorded() */
+ * Start at   ag_submit_record() */
 #ifndef AG_CAPTURE_EVENT_H
 #define AG_CAPTURE_EVENT_H
 
@@ -21,15 +24,16 @@ extern "C" {
 /* Timed records that count as such after a time has been read. */
 #define AG_TIMED_RECORDS 1024
 
-/* Timed events that are remembered; more are taken for ones that are not. */
-#define AG_TIMED_EVENTS 65536u
+/* Events that are remembered; records of others are not held, and not taken for timed ones. */
+#define AG_EVENTS_MAX 65536u
 
-/* The event has been made; is about to be destroyed. The latter drains. */
+/* A record of an event. Holds it or makes it. Returns what the program is to see. */
+CUresult ag_submit_record(struct ag_capture *cap, enum ag_row row, CUevent event, CUstream stream,
+                          unsigned flags);
+
+/* The event has been made, in the current context; is about to be destroyed. The latter drains. */
 void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags);
 void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row);
-/* The event has been recorded in the stream, of the current context; CU_STREAM_PER_THREAD for a per-thread default
- * stream. */
-void ag_event_recorded(struct ag_capture *cap, CUevent event, CUstream stream);
 /* An elapsed time is read. Drains. */
 void ag_event_read(struct ag_capture *cap, enum ag_row row);
 void ag_events_clear(struct ag_events *events);

@@ -130,6 +130,7 @@ static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_nod
         const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
         return ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph, after, edges, &p);
     }
+    case AG_OP_RECORD:
     case AG_OP_KINDS:
         break;
     }
@@ -153,6 +154,7 @@ static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
         const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
         return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(g->exec, node->node, &p);
     }
+    case AG_OP_RECORD:
     case AG_OP_KINDS:
         break;
     }

@@ -118,11 +118,17 @@ struct ag_oplog {
     uint64_t seen[AG_OP_KINDS], held; /* ops, held launches since they were last counted */
 };
 
-/* The program's events that take the time. */
+/* An event of the program's, from its creation to its destruction. */
+struct ag_event {
+    CUevent handle; /* key */
+    bool timed;     /* it takes the time */
+    UT_hash_handle hh;
+};
+
 struct ag_events {
-    struct ag_lock lock; /* rank 3: `timed` */
-    struct ag_event *timed;
-    AG_ATOMIC(uint32_t) n;    /* of them; read without the lock */
+    struct ag_lock lock; /* rank 3: `table` */
+    struct ag_event *table;
+    AG_ATOMIC(uint32_t) n;    /* of them */
     AG_ATOMIC(uint32_t) read; /* timed records to come that count, since a time was read */
 };
 

@@ -2,11 +2,10 @@
  * and the copies and events that programs make often enough for it to matter. One line a
  * row; the kinds:
  *   SYNC     the program waits for the device     QUERY   it asks, without waiting
- *   ENQUEUE  more work for a stream               RECORD  an event in a stream
- * Called by the exports; calls capture/{submit,idle,event,transfer}.h and the driver. `about`: see ag_drain();
+ *   ENQUEUE  more work for a stream
+ * Called by the exports; calls capture/{submit,event,transfer}.h and the driver. `about`: see ag_drain();
  * `what`: see ag_deliver(). */
 #include "capture/event.h"
-#include "capture/idle.h"
 #include "capture/transfer.h"
 #include "shim/hooks.h"
 
@@ -27,26 +26,15 @@
         return ag_deliver(AG_CAP, AG_ROW_##symbol, what, ret);                                     \
     }
 
-#define ENQUEUE_THEN(symbol, about, then, parameters, arguments)                                   \
+#define ENQUEUE(symbol, about, parameters, arguments)                                              \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         ag_drain(AG_CAP, AG_DRAIN_ASYNC, about, AG_ROW_##symbol);                                  \
         const CUresult pending = ag_take_pending(AG_CAP);                                          \
         if (pending != CUDA_SUCCESS)                                                               \
             return pending;                                                                        \
-        const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
-        if (ret == CUDA_SUCCESS)                                                                   \
-            then;                                                                                  \
-        return ag_settle_status(AG_CAP, ret);                                                      \
+        return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
     }
-
-#define ENQUEUE(symbol, about, ...) ENQUEUE_THEN(symbol, about, (void)0, __VA_ARGS__)
-
-/* `in`: the stream that it is recorded in. */
-#define RECORD(symbol, in, ...)                                                                    \
-    ENQUEUE_THEN(symbol, in,                                                                       \
-                 (ag_idle_mark(AG_CAP, AG_ROW_##symbol, e, s), ag_event_recorded(AG_CAP, e, in)),  \
-                 __VA_ARGS__)
 
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 #define BOTH(kind, symbol, about, ...)                                                             \
@@ -75,12 +63,6 @@ BOTH_PTDS(SYNC, cuMemcpyDtoD_v2, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdevicept
 
 QUERY(cuEventQuery, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
 BOTH(QUERY, cuStreamQuery, s, s, (CUstream s), (s))
-
-RECORD(cuEventRecord, s, (CUevent e, CUstream s), (e, s))
-RECORD(cuEventRecord_ptsz, PER_THREAD(s), (CUevent e, CUstream s), (e, s))
-RECORD(cuEventRecordWithFlags, s, (CUevent e, CUstream s, unsigned flags), (e, s, flags))
-RECORD(cuEventRecordWithFlags_ptsz, PER_THREAD(s), (CUevent e, CUstream s, unsigned flags),
-       (e, s, flags))
 
 #define ELAPSED(symbol)                                                                            \
     CUresult ag_hook_##symbol(float *ms, CUevent from, CUevent to)                                 \

@@ -34,6 +34,8 @@ typedef _Atomic uint64_t ag_counter;
     AG_COUNTER(memsets_seen, "asynchronous memsets the program made")                              \
     AG_COUNTER(memsets_replayed, "memsets that ran inside a graph, as a kernel of the shim's")     \
     AG_COUNTER(memsets_unproven, "memsets not held: not known to be valid, or no kernel yet")      \
+    AG_COUNTER(records_seen, "records of events the program made")                                 \
+    AG_COUNTER(records_replayed, "records that ran inside a graph")                                \
     AG_COUNTER(graph_launches, "graphs given to the driver")                                       \
     AG_COUNTER(nodes_patched, "graph nodes whose arguments were updated before a launch")          \
     AG_COUNTER(bytes_patched, "argument bytes of those nodes that had changed")                    \

@@ -240,6 +240,19 @@ CUresult CopyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s)
         Execute({Line({nullptr, 0, 0, CopyText(to, from, n)}), "eager", s});
     return ret;
 }
+std::string RecordText(CUevent event)
+{
+    char text[40];
+    snprintf(text, sizeof text, "record %zx", reinterpret_cast<size_t>(event));
+    return text;
+}
+CUresult EventRecord(CUevent event, CUstream s)
+{
+    const CUresult ret = Enter("cuEventRecord");
+    if (ret == CUDA_SUCCESS)
+        Execute({RecordText(event), "eager", s});
+    return ret;
+}
 CUresult LoadFunction(CUfunction)
 {
     return Enter("cuFuncLoad");
@@ -356,6 +369,7 @@ void FillSlots()
     SLOT(cuGraphAddMemcpyNode, AddMemcpyNode);
     SLOT(cuGraphExecMemcpyNodeSetParams, SetMemcpyParams);
     SLOT(cuMemcpyDtoDAsync_v2, CopyAsync);
+    SLOT(cuEventRecord, EventRecord);
 #define LINE(symbol, type) SLOT(symbol, (FillLine<type>));
 #define RECTANGLE(symbol, type) SLOT(symbol, (FillRows<type>));
     AG_FILLS(LINE, RECTANGLE)
@@ -485,6 +499,11 @@ CUresult ScriptedDriver::Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstre
 CUresult ScriptedDriver::Fill(enum ag_row row, const ag_fill &f, CUstream stream)
 {
     return ag_submit_fill(&cap, row, &f, stream);
+}
+
+CUresult ScriptedDriver::Record(CUevent event, CUstream stream)
+{
+    return ag_submit_record(&cap, AG_ROW_cuEventRecord, event, stream, 0);
 }
 
 std::string ScriptedDriver::FillText(const ag_fill &f)

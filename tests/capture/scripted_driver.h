@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/event.h"
 #include "capture/liveness.h"
 #include "capture/submit.h"
 #include "capture/transfer.h"
@@ -52,6 +53,8 @@ struct ScriptedDriver {
     // As the hook of the row does; the line is that of FillText.
     CUresult Fill(enum ag_row row, const ag_fill &f, CUstream stream = nullptr);
     static std::string FillText(const ag_fill &f);
+    // As the hook of cuEventRecord does; the line is "record EVENT", hexadecimal.
+    CUresult Record(CUevent event, CUstream stream = nullptr);
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does
     void CheckInvariants();
     int Count(const std::string &how) const;
