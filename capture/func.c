@@ -140,9 +140,9 @@ static const struct kind {
                     sizeof(struct ag_fill),
                     {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 4}, {36, 4}}},
     [AG_OP_RECORD] = {"cuEventRecord",
-                      3,
+                      4,
                       sizeof(struct ag_event_record),
-                      {{0, 8}, {8, 4}, {12, 4}}},
+                      {{0, 8}, {8, 8}, {16, 8}, {24, 8}}},
 };
 
 struct ag_func *ag_funcs_of_kind(struct ag_funcs *funcs, enum ag_op_kind kind)

@@ -52,10 +52,10 @@ struct ag_fill {
     uint32_t value, element;
 };
 
+/* `entry`: the event's struct ag_event, of its generation. Both 0 where it is not known. */
 struct ag_event_record {
-    uint64_t event;
-    uint32_t flags; /* of cuEventRecordWithFlags */
-    uint32_t unused;
+    uint64_t event, entry, generation;
+    uint64_t flags; /* of cuEventRecordWithFlags */
 };
 
 /* In place of the handle of a function, for ops that are no launch; no function has it. */

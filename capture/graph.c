@@ -41,6 +41,23 @@ uint64_t ag_graph_estimate(const struct ag_oplog *log)
     return (uint64_t)log->n * (6 + 8) * 1024 + log->args_used * 6;
 }
 
+static bool is_record(const struct ag_oplog *log, uint32_t i)
+{
+    return log->ops[i].sig->func->kind == AG_OP_RECORD;
+}
+
+/* What of the segment the graph is to do. False: not enough for one. */
+static bool choose_body(const struct ag_oplog *log, struct ag_graph *g)
+{
+    g->first = 0;
+    g->end = g->n;
+    while (g->end && is_record(log, g->end - 1))
+        g->end--;
+    while (g->first < g->end && is_record(log, g->first))
+        g->first++;
+    return g->end - g->first >= log->cap->limits.min_graph;
+}
+
 static struct ag_graph *allocate(const struct ag_oplog *log)
 {
     struct ag_graph *g = calloc(1, sizeof *g);
@@ -108,6 +125,13 @@ static CUDA_KERNEL_NODE_PARAMS_v2 fill_params(struct ag_oplog *log, const struct
     };
 }
 
+static CUevent record_event(const unsigned char *args)
+{
+    struct ag_event_record r;
+    memcpy(&r, args, sizeof r);
+    return (CUevent)(uintptr_t)r.event;
+}
+
 static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_node *node,
                          const CUgraphNode *after)
 {
@@ -131,6 +155,8 @@ static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_nod
         return ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph, after, edges, &p);
     }
     case AG_OP_RECORD:
+        return ag_real(drv, cuGraphAddEventRecordNode)(&node->node, g->graph, after, edges,
+                                                       record_event(args));
     case AG_OP_KINDS:
         break;
     }
@@ -155,6 +181,8 @@ static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
         return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(g->exec, node->node, &p);
     }
     case AG_OP_RECORD:
+        return ag_real(drv, cuGraphExecEventRecordNodeSetEvent)(g->exec, node->node,
+                                                                record_event(args));
     case AG_OP_KINDS:
         break;
     }
@@ -164,6 +192,7 @@ static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
 static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
 {
     const struct ag_driver *drv = log->cap->drv;
+    const CUgraphNode *last = NULL;
     uint32_t params = 0;
     CUresult ret = ag_real(drv, cuGraphCreate)(&g->graph, 0);
     for (uint32_t i = 0; i < g->n && ret == CUDA_SUCCESS; i++) {
@@ -172,8 +201,11 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
         node->args = log->ops[i].args;
         node->first_param = params;
         params += node->sig->func->params;
+        if (i < g->first || i >= g->end)
+            continue;
         g->of_kind[node->sig->func->kind]++;
-        ret = add_node(g, log, node, i ? &g->node[i - 1].node : NULL);
+        ret = add_node(g, log, node, last);
+        last = &node->node;
     }
     return ret;
 }
@@ -186,6 +218,11 @@ struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why)
     *out_why = AG_REFUSAL_NO_MEMORY;
     if (!g)
         return NULL;
+    *out_why = AG_REFUSAL_SHORT;
+    if (!choose_body(log, g)) {
+        ag_graph_destroy(g, drv);
+        return NULL;
+    }
     /* Another thread's global-mode capture must not see our calls as its own mistake. */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
@@ -231,14 +268,14 @@ bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_node
         const uint32_t bytes = node->sig->func->bytes;
         if (!memcmp(g->args + node->args, args, bytes))
             continue;
-        if (patch_node(g, log, node, args) != CUDA_SUCCESS)
+        if (node->node && patch_node(g, log, node, args) != CUDA_SUCCESS)
             return false;
-        node->patched++;
+        node->patched += node->node != NULL;
         if (g->changed)
             note_changed(g, node, args);
         memcpy(g->args + node->args, args, bytes);
-        *out_nodes += 1;
-        *out_bytes += bytes;
+        *out_nodes += node->node != NULL;
+        *out_bytes += node->node ? bytes : 0;
     }
     return true;
 }

@@ -9,32 +9,37 @@
 #include "capture/transfer.h"
 #include "shim/hooks.h"
 
-#define SYNC(symbol, about, what, parameters, arguments)                                           \
+/* `event`: that the call is about, NULL where it is about none. */
+#define SYNC_FOR(event, symbol, about, what, parameters, arguments)                                \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
-        ag_drain(AG_CAP, AG_DRAIN_SYNC, about, AG_ROW_##symbol);                                   \
+        ag_drain_event(AG_CAP, AG_DRAIN_SYNC, about, event, AG_ROW_##symbol);                      \
         return ag_deliver(AG_CAP, AG_ROW_##symbol, what, AG_DRIVER(symbol) arguments);             \
     }
 
-#define QUERY(symbol, about, what, parameters, arguments)                                          \
+#define QUERY_FOR(event, symbol, about, what, parameters, arguments)                               \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
-        ag_drain(AG_CAP, AG_DRAIN_ASYNC, about, AG_ROW_##symbol);                                  \
+        ag_drain_event(AG_CAP, AG_DRAIN_ASYNC, about, event, AG_ROW_##symbol);                     \
         const CUresult ret = AG_DRIVER(symbol) arguments;                                          \
         if (ret == CUDA_SUCCESS)                                                                   \
             ag_note_idle(AG_CAP, about);                                                           \
         return ag_deliver(AG_CAP, AG_ROW_##symbol, what, ret);                                     \
     }
 
-#define ENQUEUE(symbol, about, parameters, arguments)                                              \
+#define ENQUEUE_FOR(event, symbol, about, parameters, arguments)                                   \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
-        ag_drain(AG_CAP, AG_DRAIN_ASYNC, about, AG_ROW_##symbol);                                  \
+        ag_drain_event(AG_CAP, AG_DRAIN_ASYNC, about, event, AG_ROW_##symbol);                     \
         const CUresult pending = ag_take_pending(AG_CAP);                                          \
         if (pending != CUDA_SUCCESS)                                                               \
             return pending;                                                                        \
         return ag_settle_status(AG_CAP, AG_DRIVER(symbol) arguments);                              \
     }
+
+#define SYNC(...) SYNC_FOR(NULL, __VA_ARGS__)
+#define QUERY(...) QUERY_FOR(NULL, __VA_ARGS__)
+#define ENQUEUE(...) ENQUEUE_FOR(NULL, __VA_ARGS__)
 
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 #define BOTH(kind, symbol, about, ...)                                                             \
@@ -50,7 +55,7 @@ CUresult ag_hook_cuCtxSynchronize(void)
     return ag_deliver(AG_CAP, AG_ROW_cuCtxSynchronize, NULL, ret);
 }
 
-SYNC(cuEventSynchronize, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
+SYNC_FOR(e, cuEventSynchronize, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
 BOTH(SYNC, cuStreamSynchronize, s, s, (CUstream s), (s))
 BOTH_PTDS(SYNC, cuMemcpy, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdeviceptr from, size_t n),
           (to, from, n))
@@ -61,19 +66,21 @@ BOTH_PTDS(SYNC, cuMemcpyDtoH_v2, AG_ABOUT_ALL, NULL, (void *to, CUdeviceptr from
 BOTH_PTDS(SYNC, cuMemcpyDtoD_v2, AG_ABOUT_ALL, NULL, (CUdeviceptr to, CUdeviceptr from, size_t n),
           (to, from, n))
 
-QUERY(cuEventQuery, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
+QUERY_FOR(e, cuEventQuery, AG_ABOUT_NO_STREAM, e, (CUevent e), (e))
 BOTH(QUERY, cuStreamQuery, s, s, (CUstream s), (s))
 
 #define ELAPSED(symbol)                                                                            \
     CUresult ag_hook_##symbol(float *ms, CUevent from, CUevent to)                                 \
     {                                                                                              \
-        ag_event_read(AG_CAP, AG_ROW_##symbol);                                                    \
+        ag_event_read(AG_CAP, from, to, AG_ROW_##symbol);                                          \
         return ag_settle_status(AG_CAP, AG_DRIVER(symbol)(ms, from, to));                          \
     }
 ELAPSED(cuEventElapsedTime)
 ELAPSED(cuEventElapsedTime_v2)
 
-BOTH(ENQUEUE, cuStreamWaitEvent, s, (CUstream s, CUevent e, unsigned flags), (s, e, flags))
+ENQUEUE_FOR(e, cuStreamWaitEvent, s, (CUstream s, CUevent e, unsigned flags), (s, e, flags))
+ENQUEUE_FOR(e, cuStreamWaitEvent_ptsz, PER_THREAD(s), (CUstream s, CUevent e, unsigned flags),
+            (s, e, flags))
 BOTH(ENQUEUE, cuMemcpyHtoDAsync_v2, s, (CUdeviceptr to, const void *from, size_t n, CUstream s),
      (to, from, n, s))
 BOTH(ENQUEUE, cuMemcpyDtoHAsync_v2, s, (void *to, CUdeviceptr from, size_t n, CUstream s),

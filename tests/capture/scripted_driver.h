@@ -55,6 +55,7 @@ struct ScriptedDriver {
     static std::string FillText(const ag_fill &f);
     // As the hook of cuEventRecord does; the line is "record EVENT", hexadecimal.
     CUresult Record(CUevent event, CUstream stream = nullptr);
+    static std::string RecordText(CUevent event);
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does
     void CheckInvariants();
     int Count(const std::string &how) const;

@@ -42,7 +42,7 @@ class Timed : public ::testing::Test
 TEST_F(Timed, RecordsKeepTheNextSixteenOutOfGraphsOnceATimeHasBeenRead)
 {
     EXPECT_EQ(40, InGraphs(12, 40, TIMED));
-    ag_event_read(&d.cap, AG_ROW_cuEventElapsedTime);
+    ag_event_read(&d.cap, TIMED, TIMED, AG_ROW_cuEventElapsedTime);
     EXPECT_EQ(24, InGraphs(12, 40, TIMED));
     EXPECT_EQ(0, InGraphs(12, AG_TIMED_OPS, TIMED));
     EXPECT_EQ(static_cast<uint64_t>(24 * AG_TIMED_OPS),
@@ -51,7 +51,7 @@ TEST_F(Timed, RecordsKeepTheNextSixteenOutOfGraphsOnceATimeHasBeenRead)
 
 TEST_F(Timed, RecordsMatterToTheirOwnStreamAlone)
 {
-    ag_event_read(&d.cap, AG_ROW_cuEventElapsedTime);
+    ag_event_read(&d.cap, TIMED, TIMED, AG_ROW_cuEventElapsedTime);
     EXPECT_EQ(40, InGraphs(12, 40, PLAIN));
     Record(TIMED, reinterpret_cast<CUstream>(0x72000));
     EXPECT_EQ(40, InGraphs(1, 40, PLAIN));
@@ -61,7 +61,7 @@ TEST_F(Timed, RecordsMatterToTheirOwnStreamAlone)
 
 TEST_F(Timed, EventsOfWhichNoTimeIsReadAnyMoreAreOrdinary)
 {
-    ag_event_read(&d.cap, AG_ROW_cuEventElapsedTime);
+    ag_event_read(&d.cap, TIMED, TIMED, AG_ROW_cuEventElapsedTime);
     for (int i = 0; i < AG_TIMED_RECORDS; i++)
         Record(TIMED);
     for (int i = 0; i < AG_TIMED_OPS; i++)
@@ -82,7 +82,7 @@ TEST_F(Timed, EventsAreRememberedUpToABound)
 // Handles come back for other events.
 TEST_F(Timed, EventsAreForgottenWithTheirHandle)
 {
-    ag_event_read(&d.cap, AG_ROW_cuEventElapsedTime);
+    ag_event_read(&d.cap, TIMED, TIMED, AG_ROW_cuEventElapsedTime);
     ag_event_goes(&d.cap, TIMED, AG_ROW_cuEventDestroy_v2);
     EXPECT_EQ(40, InGraphs(12, 40, TIMED));
     ag_event_came(&d.cap, TIMED, CU_EVENT_BLOCKING_SYNC);
