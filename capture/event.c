@@ -118,16 +118,52 @@ const struct ag_event *ag_event_with_held(struct ag_capture *cap, CUevent event,
     return *out_log ? e : NULL;
 }
 
-static struct ag_event *entry_of(const void *words)
+static struct ag_event_record record_of(const void *words)
 {
     struct ag_event_record r;
     memcpy(&r, words, sizeof r);
-    return (struct ag_event *)(uintptr_t)r.entry;
+    return r;
+}
+
+static struct ag_event *entry_of(const void *words)
+{
+    return (struct ag_event *)(uintptr_t)record_of(words).entry;
+}
+
+/* Op i of the log is a record; `covered`: so is the op e->last, of the same event. */
+static void compare(struct ag_oplog *log, uint32_t i, struct ag_event *e, bool covered)
+{
+    unsigned char *words = log->args + log->ops[i].args;
+    struct ag_event_record r = record_of(words);
+    r.dead = 0;
+    r.covers = covered;
+    memcpy(words, &r, sizeof r);
+    if (covered) {
+        words = log->args + log->ops[e->last].args;
+        r = record_of(words);
+        r.dead = 1;
+        memcpy(words, &r, sizeof r);
+    }
+    e->last = i;
+}
+
+void ag_events_compare(struct ag_oplog *log)
+{
+    for (uint32_t i = 0; i < log->n; i++)
+        if (log->ops[i].sig->func->kind == AG_OP_RECORD)
+            entry_of(log->args + log->ops[i].args)->last = UINT32_MAX;
+    for (uint32_t i = 0; i < log->n; i++) {
+        if (log->ops[i].sig->func->kind != AG_OP_RECORD)
+            continue;
+        struct ag_event *e = entry_of(log->args + log->ops[i].args);
+        compare(log, i, e, e->last != UINT32_MAX);
+    }
 }
 
 void ag_event_held(struct ag_oplog *log)
 {
     struct ag_event *e = entry_of(log->args + log->ops[log->n - 1].args);
+    compare(log, log->n - 1, e, atomic_load(&e->held));
     atomic_store(&e->in, log->cur->handle);
     atomic_fetch_add(&e->held, 1);
     atomic_fetch_add(&log->cap->events.held, 1);

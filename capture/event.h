@@ -8,6 +8,8 @@
  *            In a program that reads elapsed times, what follows a timed record at once is not held: autotuners
  *            (Triton, cuDNN, XLA) measure a few launches between two of them, and another choice of theirs changes
  *            results. Most events take the time and are never asked for it; their programs are left alone
+ *            Of the records of an event in one graph the last one is made: nobody could have asked for the others,
+ *            since who asks ends the segment
  * Start at   ag_submit_record() */
 #ifndef AG_CAPTURE_EVENT_H
 #define AG_CAPTURE_EVENT_H
@@ -49,6 +51,9 @@ void ag_events_doubt(struct ag_events *events, CUcontext ctx);
 
 /* The last op of the log is a record and will be held. Caller has entered the log. */
 void ag_event_held(struct ag_oplog *log);
+/* Says of each record in the open segment whether another one before or behind it is of the same event, as
+ * ag_event_held() does as they come. Nothing is held. */
+void ag_events_compare(struct ag_oplog *log);
 /* A record that was held has been submitted; `words` are the op's arguments, not aligned. */
 void ag_event_submitted(struct ag_oplog *log, const void *words);
 /* The event's entry if any record is held of it, else NULL; the log it is held in. */

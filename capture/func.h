@@ -52,10 +52,12 @@ struct ag_fill {
     uint32_t value, element;
 };
 
-/* `entry`: the event's struct ag_event, of its generation. Both 0 where it is not known. */
+/* `entry`: the event's struct ag_event, of its generation. Both 0 where it is not known. `dead`, `covers`: there is
+ * a later record of the event in the segment, an earlier one. */
 struct ag_event_record {
     uint64_t event, entry, generation;
-    uint64_t flags; /* of cuEventRecordWithFlags */
+    uint32_t flags; /* of cuEventRecordWithFlags */
+    uint16_t dead, covers;
 };
 
 /* In place of the handle of a function, for ops that are no launch; no function has it. */

@@ -1,6 +1,7 @@
 /* capture/graph.c - see graph.h. */
 #define _GNU_SOURCE
 #include "capture/graph.h"
+#include "capture/event.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,11 +126,16 @@ static CUDA_KERNEL_NODE_PARAMS_v2 fill_params(struct ag_oplog *log, const struct
     };
 }
 
-static CUevent record_event(const unsigned char *args)
+static struct ag_event_record record_params(const unsigned char *args)
 {
     struct ag_event_record r;
     memcpy(&r, args, sizeof r);
-    return (CUevent)(uintptr_t)r.event;
+    return r;
+}
+
+static CUevent record_event(const unsigned char *args)
+{
+    return (CUevent)(uintptr_t)record_params(args).event;
 }
 
 static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_node *node,
@@ -203,6 +209,10 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
         params += node->sig->func->params;
         if (i < g->first || i >= g->end)
             continue;
+        if (is_record(log, i) && record_params(log->args + node->args).dead) {
+            g->elided++;
+            continue;
+        }
         g->of_kind[node->sig->func->kind]++;
         ret = add_node(g, log, node, last);
         last = &node->node;
@@ -218,6 +228,7 @@ struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why)
     *out_why = AG_REFUSAL_NO_MEMORY;
     if (!g)
         return NULL;
+    ag_events_compare(log);
     *out_why = AG_REFUSAL_SHORT;
     if (!choose_body(log, g)) {
         ag_graph_destroy(g, drv);
@@ -253,14 +264,30 @@ static void note_changed(struct ag_graph *g, const struct ag_node *node, const u
     }
 }
 
-bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
-                    uint64_t *out_bytes)
+/* Is the exec to be told? What does not stand in a node needs no telling, nor does what only says that a record
+ * in the graph is not the last one. */
+static bool tells(const struct ag_node *node, const unsigned char *was, const unsigned char *is)
+{
+    if (!node->node || node->sig->func->kind != AG_OP_RECORD)
+        return node->node;
+    const struct ag_event_record a = record_params(was), b = record_params(is);
+    return a.event != b.event || a.generation != b.generation;
+}
+
+/* A record that the graph leaves out, and that no other one stands for any more. */
+static bool is_missed(const struct ag_graph *g, uint32_t i, const unsigned char *args)
+{
+    return !g->node[i].node && i >= g->first && i < g->end && !record_params(args).dead;
+}
+
+enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
+                               uint64_t *out_bytes)
 {
     *out_nodes = *out_bytes = 0;
     if (!memcmp(g->args, log->args, g->args_used))
-        return true;
+        return AG_REFUSAL_NONE;
 #ifdef AG_MUTANT_STALE_ARGUMENT
-    return true;
+    return AG_REFUSAL_NONE;
 #endif
     for (uint32_t i = 0; i < g->n; i++) {
         struct ag_node *node = &g->node[i];
@@ -268,16 +295,19 @@ bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_node
         const uint32_t bytes = node->sig->func->bytes;
         if (!memcmp(g->args + node->args, args, bytes))
             continue;
-        if (node->node && patch_node(g, log, node, args) != CUDA_SUCCESS)
-            return false;
-        node->patched += node->node != NULL;
+        if (is_missed(g, i, args))
+            return AG_REFUSAL_OTHER_RECORDS;
+        const bool told = tells(node, g->args + node->args, args);
+        if (told && patch_node(g, log, node, args) != CUDA_SUCCESS)
+            return AG_REFUSAL_PATCH_FAILED;
+        node->patched += told;
         if (g->changed)
             note_changed(g, node, args);
         memcpy(g->args + node->args, args, bytes);
-        *out_nodes += node->node != NULL;
-        *out_bytes += node->node ? bytes : 0;
+        *out_nodes += told;
+        *out_bytes += told ? bytes : 0;
     }
-    return true;
+    return AG_REFUSAL_NONE;
 }
 
 CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv)

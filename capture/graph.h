@@ -41,6 +41,7 @@ struct ag_graph {
     uint32_t n;                    /* ops of the segment */
     uint32_t first, end;           /* those in the graph; before and behind are records alone */
     uint32_t of_kind[AG_OP_KINDS]; /* in the graph */
+    uint32_t elided;               /* records between them that are dead (struct ag_event_record) */
     struct ag_node *node;          /* [n] */
     size_t args_used;
     unsigned char *args; /* [args_used] what the exec's nodes hold */
@@ -56,10 +57,10 @@ struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why);
 /* Records that a segment begins or ends with stay out of its graph: a node costs a launch 0.8 us, a call 0.13; and
  * a record that the queue has room for must not wait for room for a graph.
  * Makes the exec hold the arguments of the log's ops, which have the graph's signatures in the
- * graph's order. False: the driver refused; the graph must be destroyed. *out_nodes, *out_bytes:
- * what was patched. */
-bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
-                    uint64_t *out_bytes);
+ * graph's order. A refusal: of the driver, or because a record that the graph leaves out is not dead any more; the
+ * graph must be destroyed. *out_nodes, *out_bytes: what was patched. */
+enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
+                               uint64_t *out_bytes);
 CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv);
 void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv);
 

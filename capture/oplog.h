@@ -130,6 +130,7 @@ struct ag_event {
     bool captured;       /* may be part of a program's capture */
     AG_ATOMIC(uint32_t) held;
     AG_ATOMIC(CUstream) in;
+    uint32_t last;         /* op of the last one; the log's lock, and nothing while none is held */
     struct ag_event *next; /* once it is destroyed */
     UT_hash_handle hh;
 };

@@ -19,16 +19,28 @@ void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret)
         ag_capture_wish_off(log->cap, "a held launch met a sticky error");
 }
 
+/* Refused by the driver it would have left the event at its record before. That one may have been left out of a graph:
+ * a second try for it, which stands for more, but for nothing that was not called before this. */
+static CUresult submit_record(struct ag_oplog *log, const void *words)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    struct ag_event_record r;
+    const CUresult ret = ag_make_transfer(drv, AG_OP_RECORD, words, log->cur->handle);
+    memcpy(&r, words, sizeof r);
+    if (ret != CUDA_SUCCESS && r.covers)
+        ag_make_transfer(drv, AG_OP_RECORD, words, log->cur->handle);
+    ag_event_submitted(log, words);
+    return ret;
+}
+
 static CUresult submit_op(struct ag_oplog *log, const struct ag_op *op)
 {
     const struct ag_driver *drv = log->cap->drv;
     const enum ag_op_kind kind = op->sig->func->kind;
-    if (kind != AG_OP_KERNEL) {
-        const CUresult ret = ag_make_transfer(drv, kind, log->args + op->args, log->cur->handle);
-        if (kind == AG_OP_RECORD)
-            ag_event_submitted(log, log->args + op->args);
-        return ret;
-    }
+    if (kind == AG_OP_RECORD)
+        return submit_record(log, log->args + op->args);
+    if (kind != AG_OP_KERNEL)
+        return ag_make_transfer(drv, kind, log->args + op->args, log->cur->handle);
     const struct ag_sig_key *key = &op->sig->key;
     const struct ag_config *c = &key->config;
     void **params = ag_op_pointers(log, op->sig->func, log->args + op->args);
@@ -128,10 +140,11 @@ static void refuse(struct ag_graph *g, enum ag_refusal why, CUresult ret)
     forget_graph(g->stream, g);
 }
 
-/* The records in the graph. */
+/* The records in the graph, and those that it leaves out. */
 static void records_submitted(struct ag_oplog *log, const struct ag_graph *g)
 {
-    for (uint32_t i = g->first; g->of_kind[AG_OP_RECORD] && i < g->end; i++)
+    const uint32_t records = g->of_kind[AG_OP_RECORD] + g->elided;
+    for (uint32_t i = g->first; records && i < g->end; i++)
         if (log->ops[i].sig->func->kind == AG_OP_RECORD)
             ag_event_submitted(log, log->args + log->ops[i].args);
 }
@@ -142,9 +155,10 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
     struct ag_graph *g = log->cur->graph[number];
     struct ag_counters *counters = log->cap->counters;
     uint64_t nodes, bytes;
-    if (!ag_graph_patch(g, log, &nodes, &bytes)) {
-        refuse(g, AG_REFUSAL_PATCH_FAILED, CUDA_SUCCESS);
-        return AG_REFUSAL_PATCH_FAILED;
+    const enum ag_refusal why = ag_graph_patch(g, log, &nodes, &bytes);
+    if (why != AG_REFUSAL_NONE) {
+        refuse(g, why, CUDA_SUCCESS);
+        return why;
     }
     const CUresult before = g->first ? send_until(log, g->first) : CUDA_SUCCESS;
     if (before != CUDA_SUCCESS)
@@ -165,6 +179,7 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
     ag_budget_use(log->budget, g->entry);
     for (unsigned kind = 0; kind < AG_OP_KINDS; kind++)
         ag_count(ag_replayed_counter(counters, kind), g->of_kind[kind]);
+    ag_count(&counters->records_elided, g->elided);
     ag_count(&counters->graph_launches, 1);
     if (nodes) {
         g->patched_launches++;

@@ -37,6 +37,7 @@ typedef _Atomic uint64_t ag_counter;
     AG_COUNTER(records_seen, "records of events the program made")                                 \
     AG_COUNTER(records_held, "records kept back for a graph, replayed or not")                     \
     AG_COUNTER(records_replayed, "records that ran inside a graph")                                \
+    AG_COUNTER(records_elided, "records left out of a graph, for a later one of their event")      \
     AG_COUNTER(records_unproven, "records of events not known to be plain and of the context")     \
     AG_COUNTER(records_timed, "records of events that take the time, which graphs do slowly")      \
     AG_COUNTER(records_sparse, "records made between two graphs, for they are far apart")          \

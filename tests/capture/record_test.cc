@@ -244,3 +244,71 @@ TEST_F(Records, OfAnEventThatALaunchHasRecordedAreMadeAtOnceTheFirstTime)
     Iterate(2, 2, [](int i) { return i; });
     EXPECT_LT(d.executed.size(), asked.size());
 }
+
+// C1: of several records of an event between two looks the last one is seen.
+TEST_F(Records, ThatALaterOneOvertakesAreLeftOutOfAGraph)
+{
+    Loop(12, 24, 2, [](int) { return 0; });
+    EXPECT_LT(Ran().size(), asked.size());
+    const uint64_t elided = ag_count_read(&d.counters.records_elided);
+    EXPECT_GT(elided, 30u);
+    EXPECT_EQ(asked.size() - elided, Ran().size());
+    EXPECT_GT(elided, static_cast<uint64_t>(Records_("graph")));
+    Loop(12, 24, 2, [](int i) { return i / 2; });
+    EXPECT_GT(Records_("graph"), 0);
+    EXPECT_EQ(0u, d.cap.events.held.load());
+}
+
+// C1: every event that is looked at stands for what was launched before its last record.
+TEST_F(Records, ThatAreSeenAreMadeWhicheverTheyAre)
+{
+    unsigned seed = 1;
+    size_t checked = 0;
+    for (int round = 0; round < 400; round++) {
+        const bool one = round < 20 || round % 7;
+        std::map<int, std::string> last; // the launch before the last record of each event
+        for (int i = 0; i < 24; i++) {
+            EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1 + i));
+            if (i % 2 == 0)
+                continue;
+            seed = seed * 1103515245u + 12345u;
+            const int e = one ? i % 4 / 2 : static_cast<int>(seed >> 16) % 5;
+            EXPECT_EQ(CUDA_SUCCESS, d.Record(Event(e)));
+            last[e] = "launch " + std::to_string(i);
+        }
+        const int asked_for = round % 5;
+        ag_drain_event(&d.cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, Event(asked_for),
+                       AG_ROW_cuEventQuery);
+        std::map<int, std::string> seen;
+        std::string launch;
+        for (const std::string &op : Ran())
+            for (int e = 0; e < 5; e++)
+                if (op[0] == 'l')
+                    launch = op;
+                else if (op == ScriptedDriver::RecordText(Event(e)))
+                    seen[e] = launch;
+        for (const auto &[e, before] : last)
+            EXPECT_EQ(before, seen[e]) << "event " << e << ", round " << round;
+        checked += last.size();
+        d.executed.clear();
+        EXPECT_EQ(CUDA_SUCCESS, d.Synchronize());
+    }
+    EXPECT_GT(checked, 800u);
+    EXPECT_GT(ag_count_read(&d.counters.records_elided), 100u);
+    EXPECT_GT(ag_count_read(&d.counters.eager[AG_REFUSAL_OTHER_RECORDS]), 0u);
+}
+
+// C1: where the driver refuses the record that stands for those left out.
+TEST_F(Records, ThatWereLeftOutAreMadeUpForWhereTheLastOneIsRefused)
+{
+    Loop(12, 2, 1, [](int) { return 0; });
+    EXPECT_GT(ag_count_read(&d.counters.records_elided), 3u);
+    const size_t before = d.executed.size();
+    d.FailCall("cuEventRecord", d.calls["cuEventRecord"] + 1, CUDA_ERROR_OUT_OF_MEMORY);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, i, 1 + i));
+        EXPECT_EQ(i ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS, d.Record(Event(0)));
+    }
+    EXPECT_EQ(before + 3, d.executed.size());
+    EXPECT_EQ(ScriptedDriver::RecordText(Event(0)), d.executed.back().op);
+}
