@@ -133,6 +133,18 @@ static struct ag_event_record record_params(const unsigned char *args)
     return r;
 }
 
+/* Is the record left out, as the one behind it in the segment that is of its event stands for it? */
+static bool is_dead(const struct ag_oplog *log, uint32_t i)
+{
+#ifdef AG_MUTANT_RECORD_ELIDED /* ... whatever event that one is of */
+    while (++i < log->n)
+        if (is_record(log, i))
+            return true;
+    return false;
+#endif
+    return record_params(log->args + log->ops[i].args).dead;
+}
+
 static CUevent record_event(const unsigned char *args)
 {
     return (CUevent)(uintptr_t)record_params(args).event;
@@ -209,7 +221,7 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
         params += node->sig->func->params;
         if (i < g->first || i >= g->end)
             continue;
-        if (is_record(log, i) && record_params(log->args + node->args).dead) {
+        if (is_record(log, i) && is_dead(log, i)) {
             g->elided++;
             continue;
         }
@@ -270,14 +282,20 @@ static bool tells(const struct ag_node *node, const unsigned char *was, const un
 {
     if (!node->node || node->sig->func->kind != AG_OP_RECORD)
         return node->node;
+#ifdef AG_MUTANT_RECORD_STALE /* the event of the record that the graph was built for */
+    return false;
+#endif
     const struct ag_event_record a = record_params(was), b = record_params(is);
+#ifdef AG_MUTANT_RECORD_GENERATION /* the event that had the handle before */
+    return a.event != b.event;
+#endif
     return a.event != b.event || a.generation != b.generation;
 }
 
 /* A record that the graph leaves out, and that no other one stands for any more. */
-static bool is_missed(const struct ag_graph *g, uint32_t i, const unsigned char *args)
+static bool is_missed(const struct ag_graph *g, const struct ag_oplog *log, uint32_t i)
 {
-    return !g->node[i].node && i >= g->first && i < g->end && !record_params(args).dead;
+    return !g->node[i].node && i >= g->first && i < g->end && !is_dead(log, i);
 }
 
 enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
@@ -295,7 +313,7 @@ enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_
         const uint32_t bytes = node->sig->func->bytes;
         if (!memcmp(g->args + node->args, args, bytes))
             continue;
-        if (is_missed(g, i, args))
+        if (is_missed(g, log, i))
             return AG_REFUSAL_OTHER_RECORDS;
         const bool told = tells(node, g->args + node->args, args);
         if (told && patch_node(g, log, node, args) != CUDA_SUCCESS)

@@ -25,6 +25,10 @@ static CUresult submit_record(struct ag_oplog *log, const void *words)
 {
     const struct ag_driver *drv = log->cap->drv;
     struct ag_event_record r;
+#ifdef AG_MUTANT_RECORD_DROPPED /* what was held of an event is forgotten, outside of graphs */
+    ag_event_submitted(log, words);
+    return CUDA_SUCCESS;
+#endif
     const CUresult ret = ag_make_transfer(drv, AG_OP_RECORD, words, log->cur->handle);
     memcpy(&r, words, sizeof r);
     if (ret != CUDA_SUCCESS && r.covers)
