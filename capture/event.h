@@ -27,10 +27,10 @@ extern "C" {
 #define AG_TIMED_RECORDS 1024
 
 /* A record behind fewer ops than this since the one before is an op itself, a node of a graph; else it is made
- * between two graphs. Measured on one H200: of 32 kernels with a record behind each, a graph with record nodes takes
- * 44.1 us, graphs between the records 54.7, calls 135; with a record behind every ninth kernel 115.6 and 98.8. Nodes of
- * events that take the time cost twice as much (DESIGN 4): those are always calls. */
-#define AG_DENSE_OPS 8
+ * between two graphs. Measured on one H200, 32 records: behind one kernel each a graph with record nodes takes 44.1 us,
+ * graphs between the records 54.7, calls 135; behind nine kernels each 115.6 and 98.8. A line through the two points
+ * meets zero at four. Nodes of events that take the time cost twice as much (DESIGN 4): those are always calls. */
+#define AG_DENSE_OPS 4
 
 /* Events that are remembered; records of others are not held, and not taken for timed ones. */
 #define AG_EVENTS_MAX 65536u
