@@ -160,10 +160,18 @@ void ag_events_compare(struct ag_oplog *log)
     }
 }
 
+static bool is_record_of(const struct ag_oplog *log, uint32_t op, uint32_t end,
+                         const struct ag_event *e)
+{
+    return op < end && log->ops[op].sig->func->kind == AG_OP_RECORD &&
+           entry_of(log->args + log->ops[op].args) == e;
+}
+
 void ag_event_held(struct ag_oplog *log)
 {
-    struct ag_event *e = entry_of(log->args + log->ops[log->n - 1].args);
-    compare(log, log->n - 1, e, atomic_load(&e->held));
+    const uint32_t i = log->n - 1;
+    struct ag_event *e = entry_of(log->args + log->ops[i].args);
+    compare(log, i, e, atomic_load(&e->held) && is_record_of(log, e->last, i, e));
     atomic_store(&e->in, log->cur->handle);
     atomic_fetch_add(&e->held, 1);
     atomic_fetch_add(&log->cap->events.held, 1);
@@ -214,6 +222,7 @@ static bool is_dense(struct ag_capture *cap, CUstream stream)
     struct ag_policy_view view;
     struct ag_stream *s = ag_find_stream(cap, stream, &why);
     if (!s || atomic_load_explicit(&s->timed, memory_order_relaxed) ||
+        atomic_load_explicit(&s->aside, memory_order_relaxed) ||
         !ag_oplog_enter_current_for(s->log, s->handle))
         return false;
     ag_policy_look(s->policy, &view);

@@ -210,6 +210,7 @@ static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
 static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
 {
     const struct ag_driver *drv = log->cap->drv;
+    const bool elides = g->stream->other_records < AG_OTHER_RECORDS;
     const CUgraphNode *last = NULL;
     uint32_t params = 0;
     CUresult ret = ag_real(drv, cuGraphCreate)(&g->graph, 0);
@@ -221,7 +222,7 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
         params += node->sig->func->params;
         if (i < g->first || i >= g->end)
             continue;
-        if (is_record(log, i) && is_dead(log, i)) {
+        if (elides && is_record(log, i) && is_dead(log, i)) {
             g->elided++;
             continue;
         }

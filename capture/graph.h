@@ -28,6 +28,9 @@ struct ag_node {
     uint64_t patched;     /* times */
 };
 
+/* Where which records are overtaken has changed as often as this in a stream, all get nodes there. */
+#define AG_OTHER_RECORDS 4
+
 struct ag_graph {
     CUgraph graph;
     CUgraphExec exec;

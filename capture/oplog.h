@@ -51,6 +51,7 @@ struct ag_stream {
     uint32_t graphs;
     AG_ATOMIC(bool) aside;      /* policy has stepped aside: read without the lock */
     AG_ATOMIC(uint32_t) timed;  /* ops that are not held, after a timed record */
+    uint32_t other_records;     /* replays refused for records that were not overtaken any more */
     uint64_t recorded_at;       /* ops that policy had been told of at the last plain record */
     AG_ATOMIC(uint32_t) passed; /* launches since then; lost increments only delay the return */
     UT_hash_handle hh;

@@ -161,6 +161,7 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
     uint64_t nodes, bytes;
     const enum ag_refusal why = ag_graph_patch(g, log, &nodes, &bytes);
     if (why != AG_REFUSAL_NONE) {
+        log->cur->other_records += why == AG_REFUSAL_OTHER_RECORDS;
         refuse(g, why, CUDA_SUCCESS);
         return why;
     }

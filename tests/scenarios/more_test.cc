@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <gtest/gtest.h>
 
 using namespace ag_scene;
@@ -406,6 +407,17 @@ TEST(Records, C4AreNotWaitedForByAProgramThatMakesNoCall)
 {
     Pair p = same_as_native("records-watched");
     EXPECT_GT(in_graphs(p.shim.log, "eventRecord"), 0u);
+}
+
+TEST(Records, AreShownInTheGraphThatTheyAreIn)
+{
+    const std::string dir = ag_test::make_dir("ag-records");
+    std::string text;
+    expect_played(play("records-waited-for", true, {{"AUTOGRAPH_DUMP", dir}}), "with the shim");
+    for (const auto &file : std::filesystem::directory_iterator(dir))
+        text += ag_test::read_file(file.path());
+    EXPECT_NE(std::string::npos, text.find("\"name\": \"cuEventRecord\"")) << text.substr(0, 400);
+    ag_test::remove_dir(dir);
 }
 
 // What a program measures is left as it is.
