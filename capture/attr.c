@@ -53,6 +53,18 @@ bool ag_attrs_admissible(const CUlaunchConfig *config)
     return kept <= AG_ATTRS_MAX;
 }
 
+CUevent ag_attrs_event(const CUlaunchConfig *config, unsigned i)
+{
+    for (unsigned k = 0; config && k < config->numAttrs; k++) {
+        const CUlaunchAttribute *a = &config->attrs[k];
+        if (a->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT && !i--)
+            return a->value.programmaticEvent.event;
+        if (a->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT && !i--)
+            return a->value.launchCompletionEvent.event;
+    }
+    return NULL;
+}
+
 static struct ag_attrs read(const CUlaunchConfig *config)
 {
     struct ag_attrs set;

@@ -28,6 +28,8 @@ struct ag_attr_table {
 
 /* False: there is an attribute that is not replayed. `config` may be NULL (cuLaunchKernel). */
 bool ag_attrs_admissible(const CUlaunchConfig *config);
+/* The i-th event that the launch records; NULL after the last. */
+CUevent ag_attrs_event(const CUlaunchConfig *config, unsigned i);
 /* False: the attribute is part of the signature and of an eager launch, but not set on a node. */
 bool ag_attr_is_for_nodes(const CUlaunchAttribute *a);
 /* The id of an admissible launch's attributes; 0: none. False: no room or no memory. */

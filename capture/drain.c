@@ -1,6 +1,7 @@
 /* capture/drain.c - everything that makes the program see its work, or changes what a launch reads.
  * See submit.h.
  * Start at   ag_drain() */
+#include "capture/event.h"
 #include "capture/guard.h"
 #include "capture/idle.h"
 #include "capture/liveness.h"
@@ -77,6 +78,29 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, e
             ag_count(&cap->counters->drains[row], 1);
         finish(log, kind, AG_REFUSAL_SHORT);
         ag_oplog_leave(log);
+    }
+}
+
+/* What stands before a record would have had room without the shim as well. What stands behind it may not: as soon
+ * as the driver has the record, nobody waits for the rest. */
+void ag_drain_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, CUevent event,
+                    enum ag_row row)
+{
+    struct ag_oplog *log;
+#ifdef AG_MUTANT_RECORD_LATE /* who asks for an event, or waits for it, leaves its held record where it is */
+    if (event)
+        return;
+#endif
+    ag_drain(cap, kind, about, row);
+    if (!event || ag_thread.busy)
+        return;
+    const struct ag_event *e = ag_event_with_held(cap, event, &log);
+    while (e && atomic_load(&e->held)) {
+        if (!ag_oplog_try_enter(log))
+            continue;
+        finish(log, kind, AG_REFUSAL_SHORT);
+        ag_oplog_leave(log);
+        break;
     }
 }
 
@@ -279,6 +303,7 @@ void ag_retire_contexts(struct ag_capture *cap, CUcontext ctx, enum ag_row row)
 {
     ag_memory_forget(&cap->memory, ctx);
     retire(cap, row, forget_context, NULL);
+    ag_events_doubt(&cap->events, ctx);
     /* A log has one from its first memset on, be it ever so unused otherwise. */
     for (uint32_t i = 0, n = logs(cap); i < n; i++)
         ag_fill_doubt(&atomic_load_explicit(&cap->logs[i], memory_order_relaxed)->filler);

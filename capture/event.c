@@ -2,77 +2,266 @@
 #define HASH_NONFATAL_OOM 1
 #include "capture/event.h"
 #include "capture/guard.h"
+#include "capture/idle.h"
+#include "capture/transfer.h"
 #include <stdlib.h>
+#include <string.h>
 
-struct ag_event {
-    CUevent handle; /* key */
-    UT_hash_handle hh;
-};
-
-/* The caller holds the lock. */
-static void forget(struct ag_events *events, CUevent handle)
+/* The caller holds the lock, here and below. */
+static struct ag_event *find(const struct ag_events *events, CUevent handle)
 {
     struct ag_event *e;
-    HASH_FIND_PTR(events->timed, &handle, e);
+    HASH_FIND_PTR(events->table, &handle, e);
+    return e;
+}
+
+static void forget(struct ag_events *events, CUevent handle)
+{
+    struct ag_event *e = find(events, handle);
     if (!e)
         return;
-    HASH_DEL(events->timed, e);
-    free(e);
+    HASH_DEL(events->table, e);
+    e->next = events->spare;
+    events->spare = e;
     atomic_fetch_sub_explicit(&events->n, 1, memory_order_relaxed);
 }
 
-/* A timed event that there is no room or memory for is taken for one that is not. */
-static void remember(struct ag_events *events, CUevent handle)
+/* An entry that nothing refers to any more, or a new one. */
+static struct ag_event *make_entry(struct ag_events *events)
 {
-    const unsigned before = HASH_COUNT(events->timed);
-    struct ag_event *e = before < AG_TIMED_EVENTS ? calloc(1, sizeof *e) : NULL;
+    struct ag_event *e = events->spare;
+    if (!e || atomic_load(&e->held))
+        return calloc(1, sizeof *e);
+    events->spare = e->next;
+    return e;
+}
+
+static void remember(struct ag_events *events, CUevent handle, unsigned flags, CUcontext ctx)
+{
+    const unsigned before = HASH_COUNT(events->table);
+    struct ag_event *e = before < AG_EVENTS_MAX ? make_entry(events) : NULL;
     if (!e)
         return;
     e->handle = handle;
-    HASH_ADD_PTR(events->timed, handle, e);
-    if (HASH_COUNT(events->timed) == before)
-        free(e);
-    else
-        atomic_fetch_add_explicit(&events->n, 1, memory_order_relaxed);
+    e->ctx = ctx;
+    e->generation = ++events->generations;
+    e->timed = !(flags & CU_EVENT_DISABLE_TIMING);
+    e->shared = flags & CU_EVENT_INTERPROCESS;
+    e->captured = false;
+    HASH_ADD_PTR(events->table, handle, e);
+    if (HASH_COUNT(events->table) == before) {
+        e->next = events->spare;
+        events->spare = e;
+        return;
+    }
+    atomic_fetch_add_explicit(&events->n, 1, memory_order_relaxed);
 }
 
 void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags)
 {
     struct ag_events *events = &cap->events;
+    CUcontext ctx = NULL;
+    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS)
+        ctx = NULL;
     ag_lock_take(&events->lock);
     forget(events, event); /* of a context that ended */
-    if (!(flags & CU_EVENT_DISABLE_TIMING))
-        remember(events, event);
+    remember(events, event, flags, ctx);
     ag_lock_give(&events->lock);
 }
 
 void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row)
 {
     struct ag_events *events = &cap->events;
-    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, row);
+    ag_drain_event(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, event, row);
     ag_lock_take(&events->lock);
     forget(events, event);
     ag_lock_give(&events->lock);
 }
 
-static bool is_timed(struct ag_events *events, CUevent event)
+static void set_captured(struct ag_events *events, CUevent event, bool captured)
 {
-    struct ag_event *e;
-    if (!atomic_load_explicit(&events->n, memory_order_relaxed))
-        return false;
     ag_lock_take(&events->lock);
-    HASH_FIND_PTR(events->timed, &event, e);
+    struct ag_event *e = find(events, event);
+    if (e)
+        e->captured = captured;
     ag_lock_give(&events->lock);
-    return e;
 }
 
-void ag_event_recorded(struct ag_capture *cap, CUevent event, CUstream stream)
+void ag_event_lost(struct ag_capture *cap, CUevent event)
+{
+    set_captured(&cap->events, event, true);
+}
+
+void ag_events_doubt(struct ag_events *events, CUcontext ctx)
+{
+    struct ag_event *e, *next;
+    ag_lock_take(&events->lock);
+    HASH_ITER (hh, events->table, e, next)
+        if (!ctx || e->ctx == ctx)
+            e->ctx = NULL;
+    ag_lock_give(&events->lock);
+}
+
+const struct ag_event *ag_event_with_held(struct ag_capture *cap, CUevent event,
+                                          struct ag_oplog **out_log)
+{
+    struct ag_events *events = &cap->events;
+    if (!atomic_load_explicit(&events->held, memory_order_relaxed))
+        return NULL;
+    ag_lock_take(&events->lock);
+    const struct ag_event *e = find(events, event);
+    const CUcontext ctx = e ? e->ctx : NULL;
+    ag_lock_give(&events->lock);
+    if (!ctx || !atomic_load(&e->held))
+        return NULL;
+    *out_log = ag_oplog_of(cap, ctx);
+    return *out_log ? e : NULL;
+}
+
+static struct ag_event_record record_of(const void *words)
+{
+    struct ag_event_record r;
+    memcpy(&r, words, sizeof r);
+    return r;
+}
+
+static struct ag_event *entry_of(const void *words)
+{
+    return (struct ag_event *)(uintptr_t)record_of(words).entry;
+}
+
+/* Op i of the log is a record; `covered`: so is the op e->last, of the same event. */
+static void compare(struct ag_oplog *log, uint32_t i, struct ag_event *e, bool covered)
+{
+    unsigned char *words = log->args + log->ops[i].args;
+    struct ag_event_record r = record_of(words);
+    r.dead = 0;
+    r.covers = covered;
+    memcpy(words, &r, sizeof r);
+    if (covered) {
+        words = log->args + log->ops[e->last].args;
+        r = record_of(words);
+        r.dead = 1;
+        memcpy(words, &r, sizeof r);
+    }
+    e->last = i;
+}
+
+void ag_events_compare(struct ag_oplog *log)
+{
+    for (uint32_t i = 0; i < log->n; i++)
+        if (log->ops[i].sig->func->kind == AG_OP_RECORD)
+            entry_of(log->args + log->ops[i].args)->last = UINT32_MAX;
+    for (uint32_t i = 0; i < log->n; i++) {
+        if (log->ops[i].sig->func->kind != AG_OP_RECORD)
+            continue;
+        struct ag_event *e = entry_of(log->args + log->ops[i].args);
+        compare(log, i, e, e->last != UINT32_MAX);
+    }
+}
+
+static bool is_record_of(const struct ag_oplog *log, uint32_t op, uint32_t end,
+                         const struct ag_event *e)
+{
+    return op < end && log->ops[op].sig->func->kind == AG_OP_RECORD &&
+           entry_of(log->args + log->ops[op].args) == e;
+}
+
+void ag_event_held(struct ag_oplog *log)
+{
+    const uint32_t i = log->n - 1;
+    struct ag_event *e = entry_of(log->args + log->ops[i].args);
+    compare(log, i, e, atomic_load(&e->held) && is_record_of(log, e->last, i, e));
+    atomic_store(&e->in, log->cur->handle);
+    atomic_fetch_add(&e->held, 1);
+    atomic_fetch_add(&log->cap->events.held, 1);
+    ag_count(&log->cap->counters->records_held, 1);
+}
+
+void ag_event_submitted(struct ag_oplog *log, const void *words)
+{
+    atomic_fetch_sub(&entry_of(words)->held, 1);
+    atomic_fetch_sub(&log->cap->events.held, 1);
+}
+
+bool ag_event_counts(const struct ag_oplog *log, const struct ag_op *op)
+{
+    return op->sig->func->kind != AG_OP_RECORD ||
+           (atomic_load(&entry_of(log->args + op->args)->held) &&
+            atomic_load(&log->cap->events.held));
+}
+
+/* What may become of a record of the event. */
+enum use { USE_UNKNOWN, USE_TIMED, USE_CAPTURED, USE_PLAIN };
+
+static enum use look_up(struct ag_events *events, CUevent event, CUcontext ctx,
+                        struct ag_event_record *r)
+{
+    enum use use = USE_UNKNOWN;
+    ag_lock_take(&events->lock);
+    struct ag_event *e = find(events, event);
+    if (e && e->timed)
+        use = USE_TIMED;
+    else if (e && e->captured)
+        use = USE_CAPTURED;
+    else if (e && ctx && e->ctx == ctx && !e->shared)
+        use = USE_PLAIN;
+    if (use == USE_PLAIN) {
+        r->entry = (uintptr_t)e;
+        r->generation = e->generation;
+    }
+    ag_lock_give(&events->lock);
+    return use;
+}
+
+/* Has the stream had few ops since its last record? Asked once for each. The same in each iteration of a
+ * program, however its ops are held and cut. */
+static bool is_dense(struct ag_capture *cap, CUstream stream)
+{
+    enum ag_refusal why;
+    struct ag_policy_view view;
+    struct ag_stream *s = ag_find_stream(cap, stream, &why);
+    if (!s || atomic_load_explicit(&s->timed, memory_order_relaxed) ||
+        atomic_load_explicit(&s->aside, memory_order_relaxed) ||
+        !ag_oplog_enter_current_for(s->log, s->handle))
+        return false;
+    ag_policy_look(s->policy, &view);
+    const bool dense = view.ops < s->recorded_at + AG_DENSE_OPS;
+    s->recorded_at = view.ops + dense; /* as an op of its own it is counted next */
+    ag_oplog_leave(s->log);
+    return dense;
+}
+
+static bool means_per_thread(const struct ag_launch *l)
+{
+    return l->stream == CU_STREAM_PER_THREAD || (!l->stream && ag_transfer_is_per_thread(l->row));
+}
+
+/* C2: where the driver would accept it, and it pays. */
+static bool may_be_held(struct ag_capture *cap, const struct ag_launch *l, enum use use)
+{
+    struct ag_counters *counters = cap->counters;
+    const struct ag_event_record *r = l->words;
+    if (means_per_thread(l) || r->flags || use != USE_PLAIN) {
+        ag_count(use == USE_TIMED ? &counters->records_timed : &counters->records_unproven, 1);
+        return false;
+    }
+    if (atomic_load(&cap->off) || atomic_load(&cap->capturing))
+        return false;
+    const bool dense = is_dense(cap, l->stream);
+    ag_count(&counters->records_sparse, !dense);
+    return dense;
+}
+
+/* The event has been recorded in the stream, of the current context; CU_STREAM_PER_THREAD for a per-thread default
+ * stream. */
+static void note_timed(struct ag_capture *cap, CUstream stream)
 {
     struct ag_events *events = &cap->events;
     enum ag_refusal why;
     uint32_t read = atomic_load_explicit(&events->read, memory_order_relaxed);
-    if (!read || ag_thread.busy || stream == CU_STREAM_PER_THREAD || !is_timed(events, event) ||
-        atomic_load(&cap->off) || atomic_load(&cap->capturing))
+    if (!read || stream == CU_STREAM_PER_THREAD || atomic_load(&cap->off) ||
+        atomic_load(&cap->capturing))
         return;
     /* Fails where another thread was here or has read a time: that one counts. */
     atomic_compare_exchange_strong(&events->read, &read, read - 1);
@@ -81,18 +270,60 @@ void ag_event_recorded(struct ag_capture *cap, CUevent event, CUstream stream)
         atomic_store_explicit(&s->timed, AG_TIMED_OPS, memory_order_relaxed);
 }
 
-void ag_event_read(struct ag_capture *cap, enum ag_row row)
+/* A record that another stream's log holds comes first. */
+static void settle_elsewhere(struct ag_capture *cap, const struct ag_launch *l)
 {
-    ag_drain(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, row);
+    const struct ag_event_record *r = l->words;
+    const struct ag_event *e = (const struct ag_event *)(uintptr_t)r->entry;
+    const CUstream stream = l->stream ? l->stream : CU_STREAM_LEGACY;
+    if (atomic_load(&e->held) && atomic_load(&e->in) != stream)
+        ag_drain_event(cap, AG_DRAIN_ASYNC, stream, e->handle, l->row);
+}
+
+CUresult ag_submit_record(struct ag_capture *cap, enum ag_row row, CUevent event, CUstream stream,
+                          unsigned flags)
+{
+    struct ag_event_record r = {.event = (uintptr_t)event, .flags = flags};
+    const struct ag_launch l = {.row = row,
+                                .handle = AG_OP_HANDLE(AG_OP_RECORD),
+                                .stream = stream,
+                                .kind = AG_OP_RECORD,
+                                .words = &r};
+    CUcontext ctx = NULL;
+    if (ag_thread.busy)
+        return ag_pass(cap, &l, AG_REFUSAL_NONE);
+    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS)
+        ctx = NULL;
+    const enum use use = look_up(&cap->events, event, ctx, &r);
+    const bool captures = atomic_load(&cap->capturing);
+    const bool hold = may_be_held(cap, &l, use);
+    if (hold)
+        settle_elsewhere(cap, &l);
+    const CUresult ret = hold ? ag_submit_launch(cap, &l) : ag_pass(cap, &l, AG_REFUSAL_NONE);
+    if (ret != CUDA_SUCCESS)
+        return ret;
+    if (captures || use == USE_CAPTURED)
+        set_captured(&cap->events, event, captures);
+    ag_idle_mark(cap, row, event, stream);
+    if (use == USE_TIMED)
+        note_timed(cap, means_per_thread(&l) ? CU_STREAM_PER_THREAD : stream);
+    return ret;
+}
+
+void ag_event_read(struct ag_capture *cap, CUevent from, CUevent to, enum ag_row row)
+{
+    ag_drain_event(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, from, row);
+    ag_drain_event(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, to, row);
     atomic_store_explicit(&cap->events.read, AG_TIMED_RECORDS, memory_order_relaxed);
 }
 
 void ag_events_clear(struct ag_events *events)
 {
     struct ag_event *e, *next;
-    HASH_ITER (hh, events->timed, e, next) {
-        HASH_DEL(events->timed, e);
+    HASH_ITER (hh, events->table, e, next)
+        forget(events, e->handle);
+    while ((e = events->spare)) {
+        events->spare = e->next;
         free(e);
     }
-    atomic_store(&events->n, 0);
 }

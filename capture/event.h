@@ -1,11 +1,16 @@
-/* capture/event.h - which events take the time.
- * Called by  shim/hooks_state.c (events come and go), shim/hooks_drain.c (they are recorded and read)
- * Calls      capture/submit.c (the stream)
- * Threads    any; the lock is a leaf, nothing is called under it
- * Promise    in a program that reads elapsed times, what follows a timed record at once is not held: autotuners
+/* capture/event.h - the program's events: which may be held back, which are, which take the time.
+ * Called by  shim/hooks_*.c (events come, are recorded, read, and go), capture/{drain,graph,replay,submit}.c
+ * Calls      capture/submit.c
+ * Threads    any; the lock is a leaf, nothing is called under it. What is marked so belongs to a log's lock
+ * Promise    a record is held only where the driver would accept it: of a live event of the current context
+ *            that cuEventCreate made, not shared with other processes, not part of a capture (C2). Who asks
+ *            for a held one finds how many there are, and hands them to the driver first (C3).
+ *            In a program that reads elapsed times, what follows a timed record at once is not held: autotuners
  *            (Triton, cuDNN, XLA) measure a few launches between two of them, and another choice of theirs changes
  *            results. Most events take the time and are never asked for it; their programs are left alone
- * Start at   ag_event_recorded() */
+ *            Of the records of an event in one graph the last one is made: nobody could have asked for the others,
+ *            since who asks ends the segment
+ * Start at   ag_submit_record() */
 #ifndef AG_CAPTURE_EVENT_H
 #define AG_CAPTURE_EVENT_H
 
@@ -21,17 +26,41 @@ extern "C" {
 /* Timed records that count as such after a time has been read. */
 #define AG_TIMED_RECORDS 1024
 
-/* Timed events that are remembered; more are taken for ones that are not. */
-#define AG_TIMED_EVENTS 65536u
+/* A record behind fewer ops than this since the one before is an op itself, a node of a graph; else it is made
+ * between two graphs. Measured on one H200, 32 records: behind one kernel each a graph with record nodes takes 44.1 us,
+ * graphs between the records 54.7, calls 135; behind nine kernels each 115.6 and 98.8. A line through the two points
+ * meets zero at four. Nodes of events that take the time cost twice as much (DESIGN 4): those are always calls. */
+#define AG_DENSE_OPS 4
 
-/* The event has been made; is about to be destroyed. The latter drains. */
+/* Events that are remembered; records of others are not held, and not taken for timed ones. */
+#define AG_EVENTS_MAX 65536u
+
+/* A record of an event. Holds it or makes it. Returns what the program is to see. */
+CUresult ag_submit_record(struct ag_capture *cap, enum ag_row row, CUevent event, CUstream stream,
+                          unsigned flags);
+
+/* The event has been made, in the current context; is about to be destroyed. The latter drains. */
 void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags);
 void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row);
-/* The event has been recorded in the stream, of the current context; CU_STREAM_PER_THREAD for a per-thread default
- * stream. */
-void ag_event_recorded(struct ag_capture *cap, CUevent event, CUstream stream);
-/* An elapsed time is read. Drains. */
-void ag_event_read(struct ag_capture *cap, enum ag_row row);
+/* An elapsed time between the two is read. Drains. */
+void ag_event_read(struct ag_capture *cap, CUevent from, CUevent to, enum ag_row row);
+/* The call uses the event in a way that is not followed: it may be part of a capture now. */
+void ag_event_lost(struct ag_capture *cap, CUevent event);
+/* `ctx` may end, NULL: any may. Nothing is held there. */
+void ag_events_doubt(struct ag_events *events, CUcontext ctx);
+
+/* The last op of the log is a record and will be held. Caller has entered the log. */
+void ag_event_held(struct ag_oplog *log);
+/* Says of each record in the open segment whether another one before or behind it is of the same event, as
+ * ag_event_held() does as they come. Nothing is held. */
+void ag_events_compare(struct ag_oplog *log);
+/* A record that was held has been submitted; `words` are the op's arguments, not aligned. */
+void ag_event_submitted(struct ag_oplog *log, const void *words);
+/* The event's entry if any record is held of it, else NULL; the log it is held in. */
+const struct ag_event *ag_event_with_held(struct ag_capture *cap, CUevent event,
+                                          struct ag_oplog **out_log);
+/* I7 of the log, for one held op. */
+bool ag_event_counts(const struct ag_oplog *log, const struct ag_op *op);
 void ag_events_clear(struct ag_events *events);
 
 #ifdef __cplusplus

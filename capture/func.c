@@ -139,6 +139,10 @@ static const struct kind {
                     6,
                     sizeof(struct ag_fill),
                     {{0, 8}, {8, 8}, {16, 8}, {24, 8}, {32, 4}, {36, 4}}},
+    [AG_OP_RECORD] = {"cuEventRecord",
+                      6,
+                      sizeof(struct ag_event_record),
+                      {{0, 8}, {8, 8}, {16, 8}, {24, 4}, {28, 2}, {30, 2}}},
 };
 
 struct ag_func *ag_funcs_of_kind(struct ag_funcs *funcs, enum ag_op_kind kind)

@@ -35,9 +35,9 @@ struct ag_func_state {
     uint32_t known; /* bit a: attribute a was set to value[a] by the program */
 };
 
-/* What an op is. A copy or a memset (fill) is kept like a launch: of a function whose arguments are a
- * struct ag_copy or ag_fill. */
-enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY, AG_OP_FILL, AG_OP_KINDS };
+/* What an op is. A copy, a memset (fill) or the record of an event is kept like a launch: of a function whose
+ * arguments are a struct ag_copy, ag_fill or ag_event_record. */
+enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY, AG_OP_FILL, AG_OP_RECORD, AG_OP_KINDS };
 
 /* Units: bytes. The generations are those of the allocations, not the driver's business. */
 struct ag_copy {
@@ -50,6 +50,14 @@ struct ag_copy {
 struct ag_fill {
     uint64_t to, pitch, columns, height;
     uint32_t value, element;
+};
+
+/* `entry`: the event's struct ag_event, of its generation. Both 0 where it is not known. `dead`, `covers`: there is
+ * a later record of the event in the segment, an earlier one. */
+struct ag_event_record {
+    uint64_t event, entry, generation;
+    uint32_t flags; /* of cuEventRecordWithFlags */
+    uint16_t dead, covers;
 };
 
 /* In place of the handle of a function, for ops that are no launch; no function has it. */

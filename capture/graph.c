@@ -1,6 +1,7 @@
 /* capture/graph.c - see graph.h. */
 #define _GNU_SOURCE
 #include "capture/graph.h"
+#include "capture/event.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,23 @@ static CUDA_KERNEL_NODE_PARAMS_v2 node_params(struct ag_oplog *log, const struct
 uint64_t ag_graph_estimate(const struct ag_oplog *log)
 {
     return (uint64_t)log->n * (6 + 8) * 1024 + log->args_used * 6;
+}
+
+static bool is_record(const struct ag_oplog *log, uint32_t i)
+{
+    return log->ops[i].sig->func->kind == AG_OP_RECORD;
+}
+
+/* What of the segment the graph is to do. False: not enough for one. */
+static bool choose_body(const struct ag_oplog *log, struct ag_graph *g)
+{
+    g->first = 0;
+    g->end = g->n;
+    while (g->end && is_record(log, g->end - 1))
+        g->end--;
+    while (g->first < g->end && is_record(log, g->first))
+        g->first++;
+    return g->end - g->first >= log->cap->limits.min_graph;
 }
 
 static struct ag_graph *allocate(const struct ag_oplog *log)
@@ -108,6 +126,30 @@ static CUDA_KERNEL_NODE_PARAMS_v2 fill_params(struct ag_oplog *log, const struct
     };
 }
 
+static struct ag_event_record record_params(const unsigned char *args)
+{
+    struct ag_event_record r;
+    memcpy(&r, args, sizeof r);
+    return r;
+}
+
+/* Is the record left out, as the one behind it in the segment that is of its event stands for it? */
+static bool is_dead(const struct ag_oplog *log, uint32_t i)
+{
+#ifdef AG_MUTANT_RECORD_ELIDED /* ... whatever event that one is of */
+    while (++i < log->n)
+        if (is_record(log, i))
+            return true;
+    return false;
+#endif
+    return record_params(log->args + log->ops[i].args).dead;
+}
+
+static CUevent record_event(const unsigned char *args)
+{
+    return (CUevent)(uintptr_t)record_params(args).event;
+}
+
 static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_node *node,
                          const CUgraphNode *after)
 {
@@ -130,6 +172,9 @@ static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_nod
         const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
         return ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph, after, edges, &p);
     }
+    case AG_OP_RECORD:
+        return ag_real(drv, cuGraphAddEventRecordNode)(&node->node, g->graph, after, edges,
+                                                       record_event(args));
     case AG_OP_KINDS:
         break;
     }
@@ -153,6 +198,9 @@ static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
         const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
         return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(g->exec, node->node, &p);
     }
+    case AG_OP_RECORD:
+        return ag_real(drv, cuGraphExecEventRecordNodeSetEvent)(g->exec, node->node,
+                                                                record_event(args));
     case AG_OP_KINDS:
         break;
     }
@@ -162,6 +210,8 @@ static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
 static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
 {
     const struct ag_driver *drv = log->cap->drv;
+    const bool elides = g->stream->other_records < AG_OTHER_RECORDS;
+    const CUgraphNode *last = NULL;
     uint32_t params = 0;
     CUresult ret = ag_real(drv, cuGraphCreate)(&g->graph, 0);
     for (uint32_t i = 0; i < g->n && ret == CUDA_SUCCESS; i++) {
@@ -170,8 +220,15 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
         node->args = log->ops[i].args;
         node->first_param = params;
         params += node->sig->func->params;
+        if (i < g->first || i >= g->end)
+            continue;
+        if (elides && is_record(log, i) && is_dead(log, i)) {
+            g->elided++;
+            continue;
+        }
         g->of_kind[node->sig->func->kind]++;
-        ret = add_node(g, log, node, i ? &g->node[i - 1].node : NULL);
+        ret = add_node(g, log, node, last);
+        last = &node->node;
     }
     return ret;
 }
@@ -184,6 +241,12 @@ struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why)
     *out_why = AG_REFUSAL_NO_MEMORY;
     if (!g)
         return NULL;
+    ag_events_compare(log);
+    *out_why = AG_REFUSAL_SHORT;
+    if (!choose_body(log, g)) {
+        ag_graph_destroy(g, drv);
+        return NULL;
+    }
     /* Another thread's global-mode capture must not see our calls as its own mistake. */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
@@ -214,14 +277,36 @@ static void note_changed(struct ag_graph *g, const struct ag_node *node, const u
     }
 }
 
-bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
-                    uint64_t *out_bytes)
+/* Is the exec to be told? What does not stand in a node needs no telling, nor does what only says that a record
+ * in the graph is not the last one. */
+static bool tells(const struct ag_node *node, const unsigned char *was, const unsigned char *is)
+{
+    if (!node->node || node->sig->func->kind != AG_OP_RECORD)
+        return node->node;
+#ifdef AG_MUTANT_RECORD_STALE /* the event of the record that the graph was built for */
+    return false;
+#endif
+    const struct ag_event_record a = record_params(was), b = record_params(is);
+#ifdef AG_MUTANT_RECORD_GENERATION /* the event that had the handle before */
+    return a.event != b.event;
+#endif
+    return a.event != b.event || a.generation != b.generation;
+}
+
+/* A record that the graph leaves out, and that no other one stands for any more. */
+static bool is_missed(const struct ag_graph *g, const struct ag_oplog *log, uint32_t i)
+{
+    return !g->node[i].node && i >= g->first && i < g->end && !is_dead(log, i);
+}
+
+enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
+                               uint64_t *out_bytes)
 {
     *out_nodes = *out_bytes = 0;
     if (!memcmp(g->args, log->args, g->args_used))
-        return true;
+        return AG_REFUSAL_NONE;
 #ifdef AG_MUTANT_STALE_ARGUMENT
-    return true;
+    return AG_REFUSAL_NONE;
 #endif
     for (uint32_t i = 0; i < g->n; i++) {
         struct ag_node *node = &g->node[i];
@@ -229,16 +314,19 @@ bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_node
         const uint32_t bytes = node->sig->func->bytes;
         if (!memcmp(g->args + node->args, args, bytes))
             continue;
-        if (patch_node(g, log, node, args) != CUDA_SUCCESS)
-            return false;
-        node->patched++;
+        if (is_missed(g, log, i))
+            return AG_REFUSAL_OTHER_RECORDS;
+        const bool told = tells(node, g->args + node->args, args);
+        if (told && patch_node(g, log, node, args) != CUDA_SUCCESS)
+            return AG_REFUSAL_PATCH_FAILED;
+        node->patched += told;
         if (g->changed)
             note_changed(g, node, args);
         memcpy(g->args + node->args, args, bytes);
-        *out_nodes += 1;
-        *out_bytes += bytes;
+        *out_nodes += told;
+        *out_bytes += told ? bytes : 0;
     }
-    return true;
+    return AG_REFUSAL_NONE;
 }
 
 CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv)

@@ -1,8 +1,8 @@
 /* capture/graph.h - a segment as an executable CUDA graph: build, patch, launch, destroy.
  * Called by  capture/replay.c            Calls  the driver
  * Threads    caller holds the lock of the log the ops are in
- * Promise    a chain of kernel and memcpy nodes in the order of the ops, so it runs as the stream would have
- * run them. What the exec holds is mirrored byte for byte in `args`; a patch that fails leaves the
+ * Promise    a chain of kernel, memcpy and event record nodes in the order of the ops, so it runs as the stream
+ * would have run them. What the exec holds is mirrored byte for byte in `args`; a patch that fails leaves the
  * graph unusable.
  * Start at   ag_graph_build()
  *
@@ -19,6 +19,7 @@
 extern "C" {
 #endif
 
+/* NULL in place of `node`: the op is not in the graph. */
 struct ag_node {
     CUgraphNode node;
     struct ag_sig *sig;
@@ -26,6 +27,9 @@ struct ag_node {
     uint32_t first_param; /* of the node, in ag_graph.changed */
     uint64_t patched;     /* times */
 };
+
+/* Where which records are overtaken has changed as often as this in a stream, all get nodes there. */
+#define AG_OTHER_RECORDS 4
 
 struct ag_graph {
     CUgraph graph;
@@ -37,8 +41,11 @@ struct ag_graph {
     struct ag_stream *stream;
     uint64_t bytes; /* estimate: host and device memory (table in docs/ARCHITECTURE.md) */
     uint64_t replays, patched_launches, build_ns;
-    uint32_t n, of_kind[AG_OP_KINDS]; /* nodes; those of each kind */
-    struct ag_node *node;             /* [n] */
+    uint32_t n;                    /* ops of the segment */
+    uint32_t first, end;           /* those in the graph; before and behind are records alone */
+    uint32_t of_kind[AG_OP_KINDS]; /* in the graph */
+    uint32_t elided;               /* records between them that are dead (struct ag_event_record) */
+    struct ag_node *node;          /* [n] */
     size_t args_used;
     unsigned char *args; /* [args_used] what the exec's nodes hold */
     uint64_t
@@ -50,11 +57,13 @@ uint64_t ag_graph_estimate(const struct ag_oplog *log);
 /* Builds from the ops of the open segment. NULL: refused, *out_why says why and nothing is left
  * behind. */
 struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why);
-/* Makes the exec hold the arguments of the log's ops, which have the graph's signatures in the
- * graph's order. False: the driver refused; the graph must be destroyed. *out_nodes, *out_bytes:
- * what was patched. */
-bool ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
-                    uint64_t *out_bytes);
+/* Records that a segment begins or ends with stay out of its graph: a node costs a launch 0.8 us, a call 0.13; and
+ * a record that the queue has room for must not wait for room for a graph.
+ * Makes the exec hold the arguments of the log's ops, which have the graph's signatures in the
+ * graph's order. A refusal: of the driver, or because a record that the graph leaves out is not dead any more; the
+ * graph must be destroyed. *out_nodes, *out_bytes: what was patched. */
+enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
+                               uint64_t *out_bytes);
 CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv);
 void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv);
 

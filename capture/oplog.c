@@ -221,6 +221,8 @@ bool ag_oplog_check(const struct ag_oplog *log, int *broken)
     for (uint32_t i = 0; i < log->n && !*broken; i++) {
         if (i >= log->sent && !log->ops[i].sig->proven)
             *broken = 3;
+        if (i >= log->sent && !ag_event_counts(log, &log->ops[i]))
+            *broken = 7;
         if (log->ops[i].args < end)
             *broken = 4;
         end = log->ops[i].args + log->ops[i].sig->func->bytes;
@@ -345,6 +347,17 @@ bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about)
     if (entered)
         make_current(log);
     return entered;
+}
+
+bool ag_oplog_try_enter(struct ag_oplog *log)
+{
+    ag_thread.busy++;
+    if (!ag_lock_try(&log->lock) && !ag_lock_wait_for(&log->lock, LOOK_US)) {
+        ag_thread.busy--;
+        return false;
+    }
+    make_current(log);
+    return true;
 }
 
 void ag_oplog_submits(struct ag_oplog *log)

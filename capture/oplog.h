@@ -52,6 +52,8 @@ struct ag_stream {
     uint32_t graphs;
     AG_ATOMIC(bool) aside;      /* policy has stepped aside: read without the lock */
     AG_ATOMIC(uint32_t) timed;  /* ops that are not held, after a timed record */
+    uint32_t other_records;     /* replays refused for records that were not overtaken any more */
+    uint64_t recorded_at;       /* ops that policy had been told of at the last plain record */
     AG_ATOMIC(uint32_t) passed; /* launches since then; lost increments only delay the return */
     UT_hash_handle hh;
 };
@@ -61,7 +63,8 @@ struct ag_stream {
  * I3 every held op's signature is proven.
  * I4 the argument slots of ops do not overlap and lie in args[0, args_used).
  * I5 whoever lets the program see whether work has run has set n to 0 first.
- * I6 sent == 0 or sent == n after every public function: a segment is all held or all sent. */
+ * I6 sent == 0 or sent == n after every public function: a segment is all held or all sent.
+ * I7 a held record is counted in its event. */
 struct ag_oplog {
     struct ag_lock
         lock; /* rank 2; driver calls run under it, since submission order is the promise */
@@ -119,11 +122,29 @@ struct ag_oplog {
     uint64_t seen[AG_OP_KINDS], held; /* ops, held launches since they were last counted */
 };
 
-/* The program's events that take the time. */
+/* An event of the program's, from its creation to its destruction. `held` records of it are in the log of its
+ * context, all for the stream `in`. */
+struct ag_event {
+    CUevent handle;      /* key */
+    CUcontext ctx;       /* NULL: may have ended */
+    uint64_t generation; /* from 1, never given twice */
+    bool timed, shared;  /* takes the time; is of CU_EVENT_INTERPROCESS */
+    bool captured;       /* may be part of a program's capture */
+    AG_ATOMIC(uint32_t) held;
+    AG_ATOMIC(CUstream) in;
+    uint32_t last;         /* op of the last one; the log's lock, and nothing while none is held */
+    struct ag_event *next; /* once it is destroyed */
+    UT_hash_handle hh;
+};
+
+/* Entries are not freed before the end: who found one may look at `held` without the lock. */
 struct ag_events {
-    struct ag_lock lock; /* rank 3: `timed` */
-    struct ag_event *timed;
-    AG_ATOMIC(uint32_t) n;    /* of them; read without the lock */
+    struct ag_lock lock;    /* rank 3: the tables and their entries, but for the atomics */
+    struct ag_event *table; /* [n] */
+    struct ag_event *spare; /* of destroyed events */
+    uint64_t generations;
+    AG_ATOMIC(uint32_t) n;
+    AG_ATOMIC(uint32_t) held; /* records, of all events */
     AG_ATOMIC(uint32_t) read; /* timed records to come that count, since a time was read */
 };
 
@@ -174,7 +195,7 @@ void ag_stream_free(struct ag_stream *s);
 void ag_oplog_forget(struct ag_oplog *log);
 /* Frees every log; for owners that end before the process does. No call is under way. */
 void ag_capture_release(struct ag_capture *cap);
-/* Checks I1-I4 and I6; false and the number of the broken one. */
+/* Checks I1-I4, I6, I7; false and the number of the broken one. */
 bool ag_oplog_check(const struct ag_oplog *log, int *broken);
 bool ag_sticky(CUresult ret);
 /* CLOCK_MONOTONIC; no system call where the kernel offers it without one. */
@@ -194,6 +215,8 @@ void ag_oplog_enter_current(struct ag_oplog *log);
 bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about);
 /* The same as ag_oplog_enter_current does. */
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about);
+/* Enters like ag_oplog_enter, unless another thread has the lock for longer than a wait between two looks. */
+bool ag_oplog_try_enter(struct ag_oplog *log);
 /* Around the driver calls that submit to the stream of the open segment, under the log's lock. */
 void ag_oplog_submits(struct ag_oplog *log);
 void ag_oplog_submitted(struct ag_oplog *log);

@@ -32,11 +32,13 @@ void ag_record_graph(struct ag_capture *cap, struct ag_graph *g)
         params += g->node[i].sig->func->params;
     struct ag_dump_node *nodes = calloc(g->n, sizeof *nodes);
     struct ag_dump_param *param = calloc(params + 1, sizeof *param);
+    uint32_t n = 0;
     for (uint32_t i = 0; i < g->n && nodes && param; i++)
-        describe_node(g, &g->node[i], &nodes[i], param + g->node[i].first_param);
+        if (g->node[i].node)
+            describe_node(g, &g->node[i], &nodes[n++], param + g->node[i].first_param);
     const struct ag_dump_graph graph = {
         .number = g->serial,
-        .node_count = g->n,
+        .node_count = n,
         .nodes = nodes,
         .stream = g->stream->id,
         .context = (uint64_t)(uintptr_t)g->stream->log->ctx,

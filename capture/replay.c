@@ -1,5 +1,6 @@
 /* capture/replay.c - see replay.h. */
 #include "capture/replay.h"
+#include "capture/event.h"
 #include "capture/graph.h"
 #include "capture/idle.h"
 #include "capture/record.h"
@@ -18,10 +19,30 @@ void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret)
         ag_capture_wish_off(log->cap, "a held launch met a sticky error");
 }
 
+/* Refused by the driver it would have left the event at its record before. That one may have been left out of a graph:
+ * a second try for it, which stands for more, but for nothing that was not called before this. */
+static CUresult submit_record(struct ag_oplog *log, const void *words)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    struct ag_event_record r;
+#ifdef AG_MUTANT_RECORD_DROPPED /* what was held of an event is forgotten, outside of graphs */
+    ag_event_submitted(log, words);
+    return CUDA_SUCCESS;
+#endif
+    const CUresult ret = ag_make_transfer(drv, AG_OP_RECORD, words, log->cur->handle);
+    memcpy(&r, words, sizeof r);
+    if (ret != CUDA_SUCCESS && r.covers)
+        ag_make_transfer(drv, AG_OP_RECORD, words, log->cur->handle);
+    ag_event_submitted(log, words);
+    return ret;
+}
+
 static CUresult submit_op(struct ag_oplog *log, const struct ag_op *op)
 {
     const struct ag_driver *drv = log->cap->drv;
     const enum ag_op_kind kind = op->sig->func->kind;
+    if (kind == AG_OP_RECORD)
+        return submit_record(log, log->args + op->args);
     if (kind != AG_OP_KERNEL)
         return ag_make_transfer(drv, kind, log->args + op->args, log->cur->handle);
     const struct ag_sig_key *key = &op->sig->key;
@@ -62,15 +83,12 @@ static uint32_t launches_held(const struct ag_oplog *log)
     return n;
 }
 
-CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
+/* Submits held ops one by one until `end` of them all are. Returns the status of the last. */
+static CUresult send_until(struct ag_oplog *log, uint32_t end)
 {
-    struct ag_counters *counters = log->cap->counters;
     CUresult last = CUDA_SUCCESS;
-    if (log->sent == log->n)
-        return CUDA_SUCCESS;
-    ag_count(&counters->eager[why], launches_held(log));
     ag_oplog_submits(log);
-    for (uint32_t i = log->sent; i < log->n; i++) {
+    for (uint32_t i = log->sent; i < end; i++) {
         if (last != CUDA_SUCCESS)
             ag_oplog_keep_error(log, last);
 #if defined(AG_MUTANT_LOST_OP)
@@ -90,9 +108,19 @@ CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
         last = CUDA_SUCCESS;
 #endif
         if (last != CUDA_SUCCESS)
-            ag_count(&counters->flush_errors, 1);
+            ag_count(&log->cap->counters->flush_errors, 1);
     }
     ag_oplog_submitted(log);
+    log->sent = end;
+    return last;
+}
+
+CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
+{
+    if (log->sent == log->n)
+        return CUDA_SUCCESS;
+    ag_count(&log->cap->counters->eager[why], launches_held(log));
+    const CUresult last = send_until(log, log->n);
     submitted(log);
     return last;
 }
@@ -116,16 +144,30 @@ static void refuse(struct ag_graph *g, enum ag_refusal why, CUresult ret)
     forget_graph(g->stream, g);
 }
 
-/* NONE: the whole segment has been launched as one graph. */
+/* The records in the graph, and those that it leaves out. */
+static void records_submitted(struct ag_oplog *log, const struct ag_graph *g)
+{
+    const uint32_t records = g->of_kind[AG_OP_RECORD] + g->elided;
+    for (uint32_t i = g->first; records && i < g->end; i++)
+        if (log->ops[i].sig->func->kind == AG_OP_RECORD)
+            ag_event_submitted(log, log->args + log->ops[i].args);
+}
+
+/* NONE: the segment has been launched as one graph, but for records behind it, which are still held. */
 static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
 {
     struct ag_graph *g = log->cur->graph[number];
     struct ag_counters *counters = log->cap->counters;
     uint64_t nodes, bytes;
-    if (!ag_graph_patch(g, log, &nodes, &bytes)) {
-        refuse(g, AG_REFUSAL_PATCH_FAILED, CUDA_SUCCESS);
-        return AG_REFUSAL_PATCH_FAILED;
+    const enum ag_refusal why = ag_graph_patch(g, log, &nodes, &bytes);
+    if (why != AG_REFUSAL_NONE) {
+        log->cur->other_records += why == AG_REFUSAL_OTHER_RECORDS;
+        refuse(g, why, CUDA_SUCCESS);
+        return why;
     }
+    const CUresult before = g->first ? send_until(log, g->first) : CUDA_SUCCESS;
+    if (before != CUDA_SUCCESS)
+        ag_oplog_keep_error(log, before);
     ag_oplog_submits(log);
     const CUresult ret = ag_graph_launch(g, log->cap->drv);
     ag_oplog_submitted(log);
@@ -133,12 +175,16 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
         refuse(g, AG_REFUSAL_LAUNCH_FAILED, ret);
         return AG_REFUSAL_LAUNCH_FAILED;
     }
-    submitted(log);
+    log->sent = g->end;
+    records_submitted(log, g);
+    if (log->sent == log->n)
+        submitted(log);
     atomic_store_explicit(&log->wanted, 0, memory_order_relaxed);
     g->replays++;
     ag_budget_use(log->budget, g->entry);
     for (unsigned kind = 0; kind < AG_OP_KINDS; kind++)
         ag_count(ag_replayed_counter(counters, kind), g->of_kind[kind]);
+    ag_count(&counters->records_elided, g->elided);
     ag_count(&counters->graph_launches, 1);
     if (nodes) {
         g->patched_launches++;

@@ -1,6 +1,7 @@
 /* capture/submit.c - a launch arrives. See submit.h; what drains is in drain.c.
  * Start at   ag_submit_launch(), then accept() */
 #include "capture/submit.h"
+#include "capture/event.h"
 #include "capture/guard.h"
 #include "capture/idle.h"
 #include "capture/liveness.h"
@@ -48,12 +49,27 @@ static bool is_per_thread(enum ag_row row)
            ag_transfer_is_per_thread(row);
 }
 
+/* The i-th event that the call records, NULL after the last. */
+static CUevent event_of(const struct ag_launch *l, unsigned i)
+{
+    if (l->kind == AG_OP_RECORD)
+        return i ? NULL : (CUevent)(uintptr_t)((const struct ag_event_record *)l->words)->event;
+    return ag_attrs_event(l->full, i);
+}
+
 /* Not held, and nothing before it stays held: the driver has a prefix of the call order. */
 CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refusal why)
 {
     const bool per_thread = !l->stream && is_per_thread(l->row);
     ag_first_note(&cap->first);
-    ag_drain(cap, AG_DRAIN_ASYNC, per_thread ? CU_STREAM_PER_THREAD : l->stream, l->row);
+    const CUstream about = per_thread ? CU_STREAM_PER_THREAD : l->stream;
+    CUevent event;
+    ag_drain(cap, AG_DRAIN_ASYNC, about, l->row);
+    for (unsigned i = 0; (event = event_of(l, i)); i++) {
+        ag_drain_event(cap, AG_DRAIN_ASYNC, about, event, l->row);
+        if (l->kind != AG_OP_RECORD)
+            ag_event_lost(cap, event);
+    }
     const CUresult pending = ag_take_pending(cap);
     if (pending != CUDA_SUCCESS)
         return pending;
@@ -237,7 +253,10 @@ struct decision {
 static struct decision hold(struct ag_oplog *log, const struct ag_sig *sig, struct ag_verdict v)
 {
     struct decision d = {.ret = CUDA_SUCCESS};
-    log->held += sig->func->kind == AG_OP_KERNEL;
+    if (sig->func->kind == AG_OP_KERNEL)
+        log->held++;
+    else if (sig->func->kind == AG_OP_RECORD)
+        ag_event_held(log);
     atomic_store_explicit(&log->arrived, log->n, memory_order_relaxed);
     if (!atomic_load_explicit(&log->holding, memory_order_relaxed)) {
         atomic_store_explicit(&log->holding, 1, memory_order_seq_cst);

@@ -40,9 +40,13 @@ bool ag_memory_goes(struct ag_capture *cap, CUdeviceptr base, enum ag_row row);
 
 /* Hands everything held in the process to the driver; never waits for the device. `about`: the only
  * stream whose work the call can see or has to follow, AG_ABOUT_ALL where that is not known, or
- * AG_ABOUT_NO_STREAM (an event: what it stands for was submitted when it was recorded). `row`: on
- * whose behalf. */
+ * AG_ABOUT_NO_STREAM (an event whose record the driver has: what it stands for was submitted before).
+ * `row`: on whose behalf. */
 void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, enum ag_row row);
+/* The same for a call that is about the event as well: waits until the driver has every record of it, though
+ * another thread be kept inside the submission of what stands before it. */
+void ag_drain_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, CUevent event,
+                    enum ag_row row);
 /* Looks at a status the program is about to see, and returns it: after a sticky error nothing is
  * held any more. */
 CUresult ag_settle_status(struct ag_capture *cap, CUresult ret);

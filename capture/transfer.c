@@ -170,9 +170,37 @@ static CUresult send_fill(const struct ag_driver *drv, enum ag_row row, const st
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static CUresult send_record(const struct ag_driver *drv, const struct ag_launch *l)
+{
+    const struct ag_event_record *r = l->words;
+    const CUevent event = (CUevent)(uintptr_t)r->event;
+    switch ((int)l->row) {
+    case AG_ROW_cuEventRecord:
+        return ag_real(drv, cuEventRecord)(event, l->stream);
+    case AG_ROW_cuEventRecord_ptsz:
+        return ag_real(drv, cuEventRecord_ptsz)(event, l->stream);
+    case AG_ROW_cuEventRecordWithFlags:
+        return ag_real(drv, cuEventRecordWithFlags)(event, l->stream, r->flags);
+    case AG_ROW_cuEventRecordWithFlags_ptsz:
+        return ag_real(drv, cuEventRecordWithFlags_ptsz)(event, l->stream, r->flags);
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l)
 {
-    return l->kind == AG_OP_COPY ? send_copy(drv, l) : send_fill(drv, l->row, l->words, l->stream);
+    switch (l->kind) {
+    case AG_OP_COPY:
+        return send_copy(drv, l);
+    case AG_OP_FILL:
+        return send_fill(drv, l->row, l->words, l->stream);
+    case AG_OP_RECORD:
+        return send_record(drv, l);
+    case AG_OP_KERNEL:
+    case AG_OP_KINDS:
+        break;
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static enum ag_row fill_row(const struct ag_fill *f)
@@ -192,12 +220,22 @@ CUresult ag_make_transfer(const struct ag_driver *drv, enum ag_op_kind kind, con
 {
     struct ag_copy c;
     struct ag_fill f;
-    if (kind == AG_OP_FILL) {
+    struct ag_event_record r;
+    switch (kind) {
+    case AG_OP_COPY:
+        memcpy(&c, words, sizeof c);
+        return ag_real(drv, cuMemcpyDtoDAsync_v2)(c.to, c.from, c.bytes, stream);
+    case AG_OP_FILL:
         memcpy(&f, words, sizeof f);
         return send_fill(drv, fill_row(&f), &f, stream);
+    case AG_OP_RECORD:
+        memcpy(&r, words, sizeof r);
+        return ag_real(drv, cuEventRecord)((CUevent)(uintptr_t)r.event, stream);
+    case AG_OP_KERNEL:
+    case AG_OP_KINDS:
+        break;
     }
-    memcpy(&c, words, sizeof c);
-    return ag_real(drv, cuMemcpyDtoDAsync_v2)(c.to, c.from, c.bytes, stream);
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 bool ag_transfer_is_per_thread(enum ag_row row)
@@ -211,6 +249,8 @@ bool ag_transfer_is_per_thread(enum ag_row row)
     case AG_ROW_cuMemsetD2D32Async_ptsz:
     case AG_ROW_cuMemcpyDtoDAsync_v2_ptsz:
     case AG_ROW_cuMemcpyAsync_ptsz:
+    case AG_ROW_cuEventRecord_ptsz:
+    case AG_ROW_cuEventRecordWithFlags_ptsz:
         return true;
     default:
         return false;

@@ -1,5 +1,7 @@
-/* shim/hooks_enqueue.c - launches, copies, memsets. Called by the exports; calls capture/{submit,transfer}.c. */
+/* shim/hooks_enqueue.c - launches, copies, memsets, records. Called by the exports; calls
+ * capture/{submit,transfer,event}.c. */
 #include "shim/hooks.h"
+#include "capture/event.h"
 #include "capture/transfer.h"
 
 #define LAUNCH(symbol)                                                                             \
@@ -67,3 +69,19 @@ COPY(cuMemcpyAsync_ptsz)
         return ag_submit_fill(AG_CAP, AG_ROW_##symbol, &f, stream);                                \
     }
 AG_FILLS(LINE, RECTANGLE)
+
+#define RECORD(symbol)                                                                             \
+    CUresult ag_hook_##symbol(CUevent event, CUstream stream)                                      \
+    {                                                                                              \
+        return ag_submit_record(AG_CAP, AG_ROW_##symbol, event, stream, 0);                        \
+    }
+RECORD(cuEventRecord)
+RECORD(cuEventRecord_ptsz)
+
+#define RECORD_WITH_FLAGS(symbol)                                                                  \
+    CUresult ag_hook_##symbol(CUevent event, CUstream stream, unsigned flags)                      \
+    {                                                                                              \
+        return ag_submit_record(AG_CAP, AG_ROW_##symbol, event, stream, flags);                    \
+    }
+RECORD_WITH_FLAGS(cuEventRecordWithFlags)
+RECORD_WITH_FLAGS(cuEventRecordWithFlags_ptsz)

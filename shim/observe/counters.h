@@ -34,6 +34,13 @@ typedef _Atomic uint64_t ag_counter;
     AG_COUNTER(memsets_seen, "asynchronous memsets the program made")                              \
     AG_COUNTER(memsets_replayed, "memsets that ran inside a graph, as a kernel of the shim's")     \
     AG_COUNTER(memsets_unproven, "memsets not held: not known to be valid, or no kernel yet")      \
+    AG_COUNTER(records_seen, "records of events the program made")                                 \
+    AG_COUNTER(records_held, "records kept back for a graph, replayed or not")                     \
+    AG_COUNTER(records_replayed, "records that ran inside a graph")                                \
+    AG_COUNTER(records_elided, "records left out of a graph, for a later one of their event")      \
+    AG_COUNTER(records_unproven, "records of events not known to be plain and of the context")     \
+    AG_COUNTER(records_timed, "records of events that take the time, which graphs do slowly")      \
+    AG_COUNTER(records_sparse, "records made between two graphs, for they are far apart")          \
     AG_COUNTER(graph_launches, "graphs given to the driver")                                       \
     AG_COUNTER(nodes_patched, "graph nodes whose arguments were updated before a launch")          \
     AG_COUNTER(bytes_patched, "argument bytes of those nodes that had changed")                    \

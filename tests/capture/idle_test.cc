@@ -64,8 +64,7 @@ class Idle : public ::testing::Test
     }
     void Record(CUevent e, CUstream s)
     {
-        ag_drain(&d.cap, AG_DRAIN_ASYNC, s, AG_ROW_cuEventRecord);
-        ag_idle_mark(&d.cap, AG_ROW_cuEventRecord, e, s);
+        EXPECT_EQ(CUDA_SUCCESS, d.Record(e, s));
     }
     void Finish()
     {

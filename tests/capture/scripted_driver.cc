@@ -240,6 +240,32 @@ CUresult CopyAsync(CUdeviceptr to, CUdeviceptr from, size_t n, CUstream s)
         Execute({Line({nullptr, 0, 0, CopyText(to, from, n)}), "eager", s});
     return ret;
 }
+CUresult EventRecord(CUevent event, CUstream s)
+{
+    const CUresult ret = Enter("cuEventRecord");
+    if (ret == CUDA_SUCCESS)
+        Execute({ScriptedDriver::RecordText(event), "eager", s});
+    return ret;
+}
+CUresult AddRecordNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t deps,
+                       CUevent event)
+{
+    const CUresult ret = Enter("cuGraphAddEventRecordNode");
+    EXPECT_EQ(graphs[g].nodes.empty() ? 0u : 1u, deps) << "the nodes are a chain";
+    if (ret == CUDA_SUCCESS) {
+        *node = static_cast<CUgraphNode>(NewHandle());
+        nodes[*node] = {g, graphs[g].nodes.size()};
+        graphs[g].nodes.push_back({nullptr, 0, 0, ScriptedDriver::RecordText(event)});
+    }
+    return ret;
+}
+CUresult SetRecordEvent(CUgraphExec x, CUgraphNode node, CUevent event)
+{
+    const CUresult ret = Enter("cuGraphExecEventRecordNodeSetEvent");
+    if (ret == CUDA_SUCCESS)
+        execs[x].nodes[nodes[node].second] = {nullptr, 0, 0, ScriptedDriver::RecordText(event)};
+    return ret;
+}
 CUresult LoadFunction(CUfunction)
 {
     return Enter("cuFuncLoad");
@@ -358,6 +384,9 @@ void FillSlots()
     SLOT(cuGraphAddMemcpyNode, AddMemcpyNode);
     SLOT(cuGraphExecMemcpyNodeSetParams, SetMemcpyParams);
     SLOT(cuMemcpyDtoDAsync_v2, CopyAsync);
+    SLOT(cuEventRecord, EventRecord);
+    SLOT(cuGraphAddEventRecordNode, AddRecordNode);
+    SLOT(cuGraphExecEventRecordNodeSetEvent, SetRecordEvent);
 #define LINE(symbol, type) SLOT(symbol, (FillLine<type>));
 #define RECTANGLE(symbol, type) SLOT(symbol, (FillRows<type>));
     AG_FILLS(LINE, RECTANGLE)
@@ -487,6 +516,18 @@ CUresult ScriptedDriver::Copy(CUdeviceptr to, CUdeviceptr from, size_t n, CUstre
 CUresult ScriptedDriver::Fill(enum ag_row row, const ag_fill &f, CUstream stream)
 {
     return ag_submit_fill(&cap, row, &f, stream);
+}
+
+CUresult ScriptedDriver::Record(CUevent event, CUstream stream)
+{
+    return ag_submit_record(&cap, AG_ROW_cuEventRecord, event, stream, 0);
+}
+
+std::string ScriptedDriver::RecordText(CUevent event)
+{
+    char text[40];
+    snprintf(text, sizeof text, "record %zx", reinterpret_cast<size_t>(event));
+    return text;
 }
 
 std::string ScriptedDriver::FillText(const ag_fill &f)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "capture/event.h"
 #include "capture/liveness.h"
 #include "capture/submit.h"
 #include "capture/transfer.h"
@@ -55,6 +56,9 @@ struct ScriptedDriver {
     // As the hook of the row does; the line is that of FillText.
     CUresult Fill(enum ag_row row, const ag_fill &f, CUstream stream = nullptr);
     static std::string FillText(const ag_fill &f);
+    // As the hook of cuEventRecord does; the line is "record EVENT", hexadecimal.
+    CUresult Record(CUevent event, CUstream stream = nullptr);
+    static std::string RecordText(CUevent event);
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does
     void Loaded(); // as the hook of cuModuleLoadData does, once the driver's own has succeeded
     void Rest();   // as those do that prepare where nothing is enqueued yet

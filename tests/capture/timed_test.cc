@@ -16,11 +16,9 @@ class Timed : public ::testing::Test
         ag_event_came(&d.cap, TIMED, CU_EVENT_DEFAULT);
         ag_event_came(&d.cap, PLAIN, CU_EVENT_DISABLE_TIMING);
     }
-    // As the hook of cuEventRecord does.
     void Record(CUevent e, CUstream stream = nullptr)
     {
-        ag_drain(&d.cap, AG_DRAIN_ASYNC, stream, AG_ROW_cuEventRecord);
-        ag_event_recorded(&d.cap, e, stream);
+        EXPECT_EQ(CUDA_SUCCESS, d.Record(e, stream));
     }
     // The launches of the last of so many rounds that ran in a graph.
     int InGraphs(int rounds, int launches, CUevent before)
@@ -44,7 +42,7 @@ class Timed : public ::testing::Test
 TEST_F(Timed, RecordsKeepTheNextSixteenOutOfGraphsOnceATimeHasBeenRead)
 {
     EXPECT_EQ(40, InGraphs(12, 40, TIMED));
-    ag_event_read(&d.cap, AG_ROW_cuEventElapsedTime);
+    ag_event_read(&d.cap, TIMED, TIMED, AG_ROW_cuEventElapsedTime);
     EXPECT_EQ(24, InGraphs(12, 40, TIMED));
     EXPECT_EQ(0, InGraphs(12, AG_TIMED_OPS, TIMED));
     EXPECT_EQ(static_cast<uint64_t>(24 * AG_TIMED_OPS),
@@ -53,7 +51,7 @@ TEST_F(Timed, RecordsKeepTheNextSixteenOutOfGraphsOnceATimeHasBeenRead)
 
 TEST_F(Timed, RecordsMatterToTheirOwnStreamAlone)
 {
-    ag_event_read(&d.cap, AG_ROW_cuEventElapsedTime);
+    ag_event_read(&d.cap, TIMED, TIMED, AG_ROW_cuEventElapsedTime);
     EXPECT_EQ(40, InGraphs(12, 40, PLAIN));
     Record(TIMED, reinterpret_cast<CUstream>(0x72000));
     EXPECT_EQ(40, InGraphs(1, 40, PLAIN));
@@ -63,7 +61,7 @@ TEST_F(Timed, RecordsMatterToTheirOwnStreamAlone)
 
 TEST_F(Timed, EventsOfWhichNoTimeIsReadAnyMoreAreOrdinary)
 {
-    ag_event_read(&d.cap, AG_ROW_cuEventElapsedTime);
+    ag_event_read(&d.cap, TIMED, TIMED, AG_ROW_cuEventElapsedTime);
     for (int i = 0; i < AG_TIMED_RECORDS; i++)
         Record(TIMED);
     for (int i = 0; i < AG_TIMED_OPS; i++)
@@ -74,17 +72,17 @@ TEST_F(Timed, EventsOfWhichNoTimeIsReadAnyMoreAreOrdinary)
 // C6: a context may end with its events, which are not told one by one.
 TEST_F(Timed, EventsAreRememberedUpToABound)
 {
-    for (uintptr_t i = 1; i <= 2 * AG_TIMED_EVENTS; i++)
+    for (uintptr_t i = 1; i <= 2 * AG_EVENTS_MAX; i++)
         ag_event_came(&d.cap, reinterpret_cast<CUevent>(i << 16), CU_EVENT_DEFAULT);
-    EXPECT_EQ(AG_TIMED_EVENTS, d.cap.events.n.load());
+    EXPECT_EQ(AG_EVENTS_MAX, d.cap.events.n.load());
     ag_event_goes(&d.cap, reinterpret_cast<CUevent>(uintptr_t{1} << 16), AG_ROW_cuEventDestroy_v2);
-    EXPECT_EQ(AG_TIMED_EVENTS - 1, d.cap.events.n.load());
+    EXPECT_EQ(AG_EVENTS_MAX - 1, d.cap.events.n.load());
 }
 
 // Handles come back for other events.
 TEST_F(Timed, EventsAreForgottenWithTheirHandle)
 {
-    ag_event_read(&d.cap, AG_ROW_cuEventElapsedTime);
+    ag_event_read(&d.cap, TIMED, TIMED, AG_ROW_cuEventElapsedTime);
     ag_event_goes(&d.cap, TIMED, AG_ROW_cuEventDestroy_v2);
     EXPECT_EQ(40, InGraphs(12, 40, TIMED));
     ag_event_came(&d.cap, TIMED, CU_EVENT_BLOCKING_SYNC);

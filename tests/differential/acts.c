@@ -410,4 +410,6 @@ void df_act(struct df_step *step)
         return;
     atomic_fetch_add(&step->run->kinds[step->action->kind], 1);
     how[step->action->kind](step);
+    if (step->action->record)
+        df_chain(step);
 }

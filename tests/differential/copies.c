@@ -259,8 +259,12 @@ void df_reuse(struct df_step *step)
                        &(struct df_area){.host_source = b->bytes, .width = n});
     if (!b->pinned)
         memset(b->bytes, 0x5a, n);
-    if (!df_say(step, "record block", cuEventRecord(b->event, stream->handle)))
-        atomic_fetch_add(&step->run->ops, 1);
+    before = df_enter(step);
+    if (df_say(step, "record block", cuEventRecord(b->event, stream->handle)))
+        return;
+    df_expect_edge(step, stream, before, 'R', "b", (uint32_t)(b - step->lane->block), b->event,
+                   b->life);
+    atomic_fetch_add(&step->run->ops, 1);
 }
 
 void df_register(struct df_step *step)

@@ -99,6 +99,50 @@ void df_fork(struct df_step *step)
         work_on(step, a, 30);
 }
 
+void df_chain(struct df_step *step)
+{
+    struct df_lane *lane = step->lane;
+    int a, b, event = step->action->record - 1;
+    if (step->action->record == DF_MOVING_RECORD)
+        event = df_value(step, 3) % 2u ? 2 : 0;
+    struct df_stream *stream = df_stream_of(step, &a);
+    int other = (a + 1 + (int)(step->action->pick[0] % (DF_STREAMS - 1))) % DF_STREAMS;
+    struct df_stream *elsewhere = df_stream_at(step, other, &b);
+    uint64_t before;
+    CUresult ret;
+    if (!df_record(step, stream, event))
+        return;
+    switch ((enum df_look)step->action->look) {
+    case DF_NO_LOOK:
+    case DF_LOOKS:
+        break;
+    case DF_LOOK_AGAIN:
+        if (!df_wait(step, elsewhere, event))
+            break;
+        df_say(step, "gone", cuEventDestroy(lane->event[event]));
+        df_say(step, "new", df_lane_make_event(lane, event));
+        work_on(step, b, 90);
+        break;
+    case DF_LOOK_WAIT:
+        if (df_wait(step, elsewhere, event))
+            work_on(step, b, 80);
+        break;
+    case DF_LOOK_GLANCE:
+        before = df_enter(step);
+        ret = cuEventQuery(lane->event[event]);
+        df_say_drained(step, "glance", before, ret == CUDA_ERROR_NOT_READY ? CUDA_SUCCESS : ret);
+        break;
+    case DF_LOOK_SYNC:
+        df_open_gates(step);
+        before = df_enter(step);
+        df_say_drained(step, "chain", before, cuEventSynchronize(lane->event[event]));
+        break;
+    case DF_LOOK_ELSEWHERE:
+        df_record(step, elsewhere, event);
+        break;
+    }
+}
+
 /* The wait means the first record, whose stream is free; the second one's stands still until the host says so. */
 void df_record_again(struct df_step *step)
 {
@@ -203,7 +247,7 @@ static CUresult write_value(struct df_step *step, const struct df_stream *stream
     if (df_say(step, "write", ret))
         return ret;
     /* Who waits may go on as soon as the word is there: after what stood before the write, then. */
-    df_expect_edge(step, stream, first, 'R', "v", v);
+    df_expect_edge(step, stream, first, 'R', "v", v, NULL, 0);
     df_expect(step, stream, before, way == 0 ? "writeValue64" : "writeValue32",
               "at=%#llx,value=%#x,flags=0", (unsigned long long)at, v);
     return ret;
@@ -249,7 +293,7 @@ void df_value_pair(struct df_step *step)
         ret = wait_value(step, to, at, v, way);
     if (ret)
         return;
-    df_expect_edge(step, to, df_enter(step), 'W', "v", v);
+    df_expect_edge(step, to, df_enter(step), 'W', "v", v, NULL, 0);
     give(lane, buffer, b);
     work_on(step, b, 70);
 }

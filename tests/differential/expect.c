@@ -48,18 +48,20 @@ void df_expect_stream(struct df_step *step, const struct df_stream *stream)
 }
 
 void df_expect_edge(struct df_step *step, const struct df_stream *stream, uint64_t before,
-                    char what, const char *key, uint32_t number)
+                    char what, const char *key, uint32_t number, CUevent event, unsigned life)
 {
     uint64_t after = leave(step);
-    df_text_add(&step->run->expected[step->track], "%c %llu %llu %u.%u %llu %s%u.%u.%u\n", what,
-                (unsigned long long)before, (unsigned long long)after, id_of(step), step->iteration,
-                (unsigned long long)stream->id, key, step->run->episode, step->lane->index, number);
+    df_text_add(&step->run->expected[step->track], "%c %llu %llu %u.%u %llu %s%u.%u.%u %#llx.%u\n",
+                what, (unsigned long long)before, (unsigned long long)after, id_of(step),
+                step->iteration, (unsigned long long)stream->id, key, step->run->episode,
+                step->lane->index, number, (unsigned long long)(uintptr_t)event, life);
 }
 
 void df_expect_event(struct df_step *step, const struct df_stream *stream, uint64_t before,
                      char what, int event)
 {
-    df_expect_edge(step, stream, before, what, "e", step->lane->event_number[event]);
+    df_expect_edge(step, stream, before, what, "e", step->lane->event_number[event],
+                   step->lane->event[event], step->lane->event_life[event]);
     atomic_fetch_add(&step->run->ops, 1);
 }
 

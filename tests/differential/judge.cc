@@ -246,8 +246,13 @@ std::string compare_states(const Expectation &native, const Expectation &shim)
     return "";
 }
 
-void measure(const Expectation &expectation, Verdict *v)
+void measure(const Expectation &expectation, const ag_test::SimLog &log, Verdict *v)
 {
+    auto &[records, record_nodes] = v->names["record"];
+    for (const Accepted &a : expectation.edges)
+        records += a.line == 'R' && a.what[0] != 'v';
+    for (const Executed &e : log.executed)
+        record_nodes += e.in_graph && e.name == "eventRecord";
     v->ops = expectation.ops;
     v->kinds = expectation.kinds;
     for (const Accepted &a : expectation.accepted) {
@@ -388,6 +393,8 @@ std::string judge_reference(const Trace &native, Rule rule)
     std::string why = match(&e, native.log, rule == Rule::sticky, &lost, rule == Rule::sticky);
     if (why.empty())
         why = check_submission(e);
+    if (why.empty() && rule == Rule::strict)
+        why = check_records(e, native.log);
     return why.empty() ? check_precedence(e, native.ends) : why;
 }
 
@@ -401,9 +408,11 @@ Verdict judge(const Trace &native, const Trace &shim, Rule rule)
         return v;
     }
     v.why = match(&e, shim.log, rule != Rule::strict, &lost, rule == Rule::sticky);
-    measure(e, &v);
+    measure(e, shim.log, &v);
     if (v.why.empty())
         v.why = check_submission(e);
+    if (v.why.empty() && rule == Rule::strict)
+        v.why = check_records(e, shim.log);
     if (v.why.empty())
         v.why = check_precedence(e, shim.ends);
     if (!v.why.empty())

@@ -6,12 +6,14 @@
  *
  * What a program writes down (expect.c), a line each; BEFORE and AFTER are the program's clock around the call:
  *   X BEFORE AFTER ACTION.ITERATION STREAM NAME GRID BLOCK SHARED ARGS    an operation was accepted
- *   R|W BEFORE AFTER ACTION.ITERATION STREAM KEY      the stream gives what it holds to KEY, or waits for that
+ *   R|W BEFORE AFTER ACTION.ITERATION STREAM KEY EVENT   the stream gives what it holds to KEY, or waits for that;
+ *                                                     EVENT: HANDLE.N as the log has it
  *   B BEFORE AFTER ACTION.ITERATION                   the call had to hand all earlier work to the driver
  *   S STREAM blocking|free|legacy CONTEXT             the stream exists
  *   track N, loop CLOCK, change CLOCK, end CLOCK, ops N, kinds N...
  * NAME is the kernel, or memcpy, memset, hostFunc, waitValueN, writeValueN, memAlloc, memFree, memPrefetch. A field of
- * ARGS that is `*` is not judged. Events have no X: they are judged by the order they make.
+ * ARGS that is `*` is not judged. Events have no X: they are judged by the order they make, and records by their place
+ * among the operations of their stream (records.cc).
  *
  * What an operation may become: it runs in another place of a graph, or under the number of another stream in a graph
  * (branches); a copy from pageable memory may be one from a copy of it; a memset may have other elements that write the

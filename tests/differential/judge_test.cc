@@ -333,3 +333,92 @@ TEST(Plan, StaysWithinItsTables)
             ASSERT_LE(plan->track[t].blocks, DF_MAX_BLOCKS) << seed;
     }
 }
+
+namespace
+{
+
+// Launches on stream 7 with records of two events between them; event e1 is waited for at the end.
+struct JudgeRecords : Judge {
+    void SetUp() override
+    {
+        Judge::SetUp();
+        native.expected = "track 0\nS 7 free 0\nS 8 free 0\n"
+                          "X 0 1 1.0 7 step 1,1,1 1,1,1 0 aa\n"
+                          "R 2 3 2.0 7 e1 0x10.1\n"
+                          "X 4 5 3.0 7 step 1,1,1 1,1,1 0 bb\n"
+                          "R 6 7 4.0 7 e1 0x10.1\n"
+                          "R 8 9 5.0 7 e2 0x20.1\n"
+                          "X 10 11 6.0 7 step 1,1,1 1,1,1 0 cc\n"
+                          "W 12 13 7.0 8 e1 0x10.1\nops 7\n";
+        native.log.executed = {executed(1, "7", "step", "aa"),
+                               record(2, "0x10.1"),
+                               executed(3, "7", "step", "bb"),
+                               record(4, "0x10.1"),
+                               record(5, "0x20.1"),
+                               executed(6, "7", "step", "cc")};
+        native.ends = {{1, 1}, {3, 3}, {6, 6}};
+        shim = native;
+    }
+    static ag_test::Executed record(uint64_t seq, const std::string &event)
+    {
+        return moved(seq, "7", "eventRecord", "event=" + event, true);
+    }
+    void Drop(size_t i)
+    {
+        shim.log.executed.erase(shim.log.executed.begin() + static_cast<long>(i));
+    }
+};
+
+} // namespace
+
+TEST_F(JudgeRecords, FindsNothingWrongWithEqualTraces)
+{
+    EXPECT_EQ("", why());
+    EXPECT_EQ("", judge_reference(native, Rule::strict));
+}
+
+TEST_F(JudgeRecords, AllowsTheLossOfOneThatAnotherOvertook)
+{
+    Drop(1);
+    EXPECT_EQ("", why());
+}
+
+TEST_F(JudgeRecords, SeesTheLossOfOneThatIsWaitedFor)
+{
+    Drop(3);
+    EXPECT_NE("", why());
+}
+
+TEST_F(JudgeRecords, SeesTheLossOfOneThatIsTheLastOfItsEvent)
+{
+    Drop(4);
+    EXPECT_NE("", why());
+}
+
+TEST_F(JudgeRecords, SeesTheLossOfOneThatCouldHaveBeenAskedFor)
+{
+    const size_t at = shim.expected.find("X 4 5");
+    std::string asked = shim.expected;
+    shim.expected = asked.substr(0, at) + "B 3 4 8.0\n" + asked.substr(at);
+    EXPECT_EQ("", why());
+    Drop(1);
+    EXPECT_NE("", why());
+}
+
+TEST_F(JudgeRecords, SeesOneInAnotherPlace)
+{
+    std::swap(shim.log.executed[4].args, shim.log.executed[1].args);
+    EXPECT_NE("", why());
+}
+
+TEST_F(JudgeRecords, SeesOneOfAnEventThatHadTheHandleBefore)
+{
+    shim.log.executed[4].args = "event=0x20.0";
+    EXPECT_NE("", why());
+}
+
+TEST_F(JudgeRecords, SeesOneThatNobodyAskedFor)
+{
+    shim.log.executed.push_back(record(7, "0x20.1"));
+    EXPECT_NE("", why());
+}

@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,10 +118,39 @@ CUresult df_lane_load(struct df_lane *lane, int module, int image)
     return ret ? ret : find_functions(lane, module);
 }
 
+/* How many events of this process have had the handle. */
+static unsigned count_life(CUevent event)
+{
+    enum { HANDLES = 256 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct {
+        CUevent event;
+        unsigned lives;
+    } known[HANDLES];
+    unsigned i = 0, life = 0;
+    pthread_mutex_lock(&lock);
+    while (i < HANDLES && known[i].event && known[i].event != event)
+        i++;
+    if (i < HANDLES) {
+        known[i].event = event;
+        life = ++known[i].lives;
+    }
+    pthread_mutex_unlock(&lock);
+    return life;
+}
+
+static CUresult make_event(CUevent *out, unsigned flags, unsigned *out_life)
+{
+    CUresult ret = cuEventCreate(out, flags);
+    *out_life = ret ? 0 : count_life(*out);
+    return ret;
+}
+
 CUresult df_lane_make_event(struct df_lane *lane, int slot)
 {
     lane->event_number[slot] = ++lane->events_made;
-    return cuEventCreate(&lane->event[slot], slot % 2 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING);
+    return make_event(&lane->event[slot], slot % 2 ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING,
+                      &lane->event_life[slot]);
 }
 
 CUresult df_lane_make_stream(struct df_step *step, int slot, enum df_stream_kind kind)
@@ -234,7 +264,7 @@ static CUresult make_blocks(struct df_lane *lane)
             ret = cuMemHostAlloc((void **)&b->bytes, DF_BYTES, 0);
         }
         if (!ret)
-            ret = cuEventCreate(&b->event, CU_EVENT_DISABLE_TIMING);
+            ret = make_event(&b->event, CU_EVENT_DISABLE_TIMING, &b->life);
     }
     return ret;
 }

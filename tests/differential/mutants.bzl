@@ -47,6 +47,11 @@ MUTANTS = [
     "GENERATION_IGNORED",
     "FILL_UNPROVEN",
     "FILL_LOADED_AT_ONCE",
+    "RECORD_DROPPED",
+    "RECORD_LATE",
+    "RECORD_ELIDED",
+    "RECORD_STALE",
+    "RECORD_GENERATION",
 ]
 
 # One promise broken each; tests/promises.py says which test has to notice.

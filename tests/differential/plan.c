@@ -51,7 +51,7 @@ static const char *const graph_calls[] = {
     "cuGraphExecMemsetNodeSetParams",
     "cuGraphAddEventRecordNode",
     "cuGraphAddHostNode",
-    "cuGraphAddEmptyNode",
+    "cuGraphExecEventRecordNodeSetEvent",
 };
 enum { GRAPH_CALLS = sizeof graph_calls / sizeof *graph_calls };
 static const char *const graph_codes[] = {"1", "2", "999", "801"};
@@ -267,6 +267,38 @@ static void add_return(uint64_t *s, struct df_plan *plan, uint32_t track)
     }
 }
 
+/* Which event each record in a chain is of. 0 and 2 do not take the time. */
+enum pattern { ONE_EVENT, IN_TURN, ANY_EVENT, MOVING_EVENT, PATTERNS };
+
+static void add_records_to(uint64_t *s, struct df_plan *plan, const struct df_block *b)
+{
+    const uint32_t period = 1 + below(s, 3), pattern = below(s, PATTERNS), looks = below(s, 12);
+    for (uint32_t i = 0, n = 0; i < b->count; i++) {
+        struct df_action *a = &plan->action[b->first + i];
+        const uint32_t any = below(s, 4), look = below(s, 100);
+        const bool op = a->kind == DF_LAUNCH || a->kind == DF_MEMSET || a->kind == DF_COPY_DEVICE;
+        if (!op || n++ % period)
+            continue;
+        a->record = (uint8_t)(pattern == ONE_EVENT   ? 1
+                              : pattern == IN_TURN   ? 1 + n / period % 2u * 2u
+                              : pattern == ANY_EVENT ? 1 + any
+                                                     : DF_MOVING_RECORD);
+        a->look = look < looks ? (uint8_t)(1 + look % (DF_LOOKS - 1)) : DF_NO_LOOK;
+    }
+}
+
+/* Loops with records close together, in some programs. What a seed chose without them stays. */
+static void add_records(struct df_plan *plan)
+{
+    uint64_t own = plan->seed ^ 0xe7e47000ull;
+    if (!chance(&own, 35))
+        return;
+    for (uint32_t t = 0; t < plan->tracks; t++)
+        for (uint32_t i = 0; i < plan->track[t].blocks; i++)
+            if (plan->track[t].block[i].iterations > 1)
+                add_records_to(&own, plan, &plan->track[t].block[i]);
+}
+
 void df_plan_make(uint64_t seed, struct df_plan *plan)
 {
     uint64_t s = seed;
@@ -295,6 +327,7 @@ void df_plan_make(uint64_t seed, struct df_plan *plan)
                 add_return(&s, plan, t);
         }
     }
+    add_records(plan);
 }
 
 static void filter_block(struct df_block *b, uint32_t cap)

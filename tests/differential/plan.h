@@ -70,7 +70,22 @@ enum df_motion { DF_STILL, DF_COUNT, DF_JUMP, DF_PARITY, DF_MOTIONS };
 struct df_action {
     uint32_t id; /* from 1; the name of the action when shrinking */
     uint8_t kind, lane, thread, stream, motion, form;
+    uint8_t record,
+        look; /* what comes behind it: a record of event `record` - 1; who looks at that */
     uint32_t pick[DF_PICKS];
+};
+
+enum { DF_MOVING_RECORD = 9 };
+/* Of an event that was recorded in a chain: nobody, another stream, the host; or it is recorded elsewhere; or
+ * another stream waits, and the event goes and another one comes. */
+enum df_look {
+    DF_NO_LOOK,
+    DF_LOOK_WAIT,
+    DF_LOOK_GLANCE,
+    DF_LOOK_SYNC,
+    DF_LOOK_ELSEWHERE,
+    DF_LOOK_AGAIN,
+    DF_LOOKS
 };
 
 enum df_change {

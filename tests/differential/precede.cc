@@ -21,7 +21,10 @@ bool read_accepted(std::istream &in, Accepted *a)
         return true;
     in >> a->stream;
     if (a->line != 'X') {
+        std::string rest;
         in >> a->what;
+        std::getline(in, rest);
+        std::istringstream(rest) >> a->event;
         return true;
     }
     std::string name, grid, block, shared, args;

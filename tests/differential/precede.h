@@ -17,7 +17,8 @@ struct Accepted {
     uint64_t before = 0, after = 0;
     int track = 0;
     std::string where, stream,
-        what; // action.iteration; stream; X: what the device must be given; R, W: key
+        what,  // action.iteration; stream; X: what the device must be given; R, W: key
+        event; // R, W: as the log names it; empty: not told
     const ag_test::Executed *done = nullptr;
 };
 
@@ -49,6 +50,10 @@ std::string check_precedence(const Expectation &e, const std::map<uint64_t, uint
 // What the driver received: in call order, except that graphs may regroup the streams of a context between two calls
 // that drain.
 std::string check_submission(const Expectation &e);
+
+// Each record was made where it was asked for, of the event that it was asked for, unless a later one in its stream
+// overtook it before anybody could have looked.
+std::string check_records(const Expectation &e, const ag_test::SimLog &log);
 
 } // namespace ag_diff
 #endif

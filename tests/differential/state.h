@@ -83,6 +83,7 @@ struct df_lane {
     struct df_stream plain; /* the legacy stream, where calls without a stream do their work */
     CUevent event[DF_EVENTS];
     uint32_t event_number[DF_EVENTS]; /* names the object for the judge; the handle is used again */
+    unsigned event_life[DF_EVENTS];   /* for how many */
     struct df_buffer {
         CUdeviceptr address;
         uint8_t owner; /* stream slot: only that stream's work touches the buffer */
@@ -90,6 +91,7 @@ struct df_lane {
     struct df_block_of_host {
         unsigned char *bytes;
         CUevent event;
+        unsigned life;
         bool malloced, pinned; /* the former can be registered and unregistered */
     } block[DF_BLOCKS];
     struct df_buffer pooled[DF_POOLED]; /* address 0: none */
@@ -154,7 +156,7 @@ void df_expect(struct df_step *step, const struct df_stream *stream, uint64_t be
 void df_expect_stream(struct df_step *step, const struct df_stream *stream);
 /* 'R' or 'W': the stream gives what it holds to the event (or a value), or waits for that. */
 void df_expect_edge(struct df_step *step, const struct df_stream *stream, uint64_t before,
-                    char what, const char *key, uint32_t number);
+                    char what, const char *key, uint32_t number, CUevent event, unsigned life);
 void df_expect_event(struct df_step *step, const struct df_stream *stream, uint64_t before,
                      char what, int event);
 /* The call had to hand all earlier work to the driver. */
@@ -212,6 +214,8 @@ size_t df_some_bytes(const struct df_step *step, size_t *out_at);
 /* Record and wait, as the program does it; false: an error was said. */
 bool df_record(struct df_step *step, const struct df_stream *stream, int event);
 bool df_wait(struct df_step *step, const struct df_stream *stream, int event);
+/* What comes behind an action in a chain of records. */
+void df_chain(struct df_step *step);
 /* After a wait for the stream: what it sent to the host since the last time. */
 void df_show(struct df_step *step, struct df_stream *stream);
 void df_launch(struct df_step *step);

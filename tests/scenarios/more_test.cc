@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <gtest/gtest.h>
 
 using namespace ag_scene;
@@ -392,4 +393,70 @@ TEST(Memsets, C6ObservedLoadNoKernel)
     Pair p = same_as_native("memset-loop", observe, ANYHOW);
     EXPECT_EQ(p.native.log.calls("cuModuleLoadData"), p.shim.log.calls("cuModuleLoadData"));
     EXPECT_EQ(0, number_after(p.shim.stats, "\"memsets_unproven\": ")) << p.shim.stats;
+}
+
+TEST(Records, C1OfADenseLoopLetAnotherStreamGoOnAtTheirPlace)
+{
+    Pair p = same_as_native("records-waited-for");
+    EXPECT_GT(in_graphs(p.shim.log, "eventRecord"), 0u);
+}
+
+TEST(Records, C1OfAnEventThatCameBackAreOfTheNewOne)
+{
+    Pair p = same_as_native("records-come-back");
+    EXPECT_GT(number_after(p.native.run.out, "events that came back: "), 0) << p.native.run.out;
+    EXPECT_GT(in_graphs(p.shim.log, "eventRecord"), 0u);
+}
+
+TEST(Records, C1ThatALaterOneOvertakesNeedNotRun)
+{
+    const Played native = play("records-overtaken", false), shim = play("records-overtaken", true);
+    expect_played(native, "without the shim");
+    expect_played(shim, "with the shim");
+    EXPECT_EQ(native.run.out, shim.run.out);
+    auto count = [](const SimLog &log, bool records) {
+        return std::count_if(
+            log.executed.begin(), log.executed.end(),
+            [&](const ag_test::Executed &e) { return (e.name == "eventRecord") == records; });
+    };
+    EXPECT_EQ(count(native.log, false), count(shim.log, false));
+    EXPECT_GT(count(native.log, true), 2 * count(shim.log, true));
+}
+
+TEST(Records, C2ThatFailFailAtOnceInALearnedLoopToo)
+{
+    Pair p = same_as_native("records-refused");
+    EXPECT_EQ(std::string::npos, p.native.run.out.find(": 0,")) << p.native.run.out;
+    EXPECT_GT(in_graphs(p.shim.log, "eventRecord"), 0u);
+}
+
+TEST(Records, C3AreSeenByAProgramThatPollsTheirEvent)
+{
+    Pair p = same_as_native("records-polled");
+    EXPECT_GT(in_graphs(p.shim.log, "eventRecord"), 0u);
+}
+
+TEST(Records, C4AreNotWaitedForByAProgramThatMakesNoCall)
+{
+    Pair p = same_as_native("records-watched");
+    EXPECT_GT(in_graphs(p.shim.log, "eventRecord"), 0u);
+}
+
+TEST(Records, AreShownInTheGraphThatTheyAreIn)
+{
+    const std::string dir = ag_test::make_dir("ag-records");
+    std::string text;
+    expect_played(play("records-waited-for", true, {{"AUTOGRAPH_DUMP", dir}}), "with the shim");
+    for (const auto &file : std::filesystem::directory_iterator(dir))
+        text += ag_test::read_file(file.path());
+    EXPECT_NE(std::string::npos, text.find("\"name\": \"cuEventRecord\"")) << text.substr(0, 400);
+    ag_test::remove_dir(dir);
+}
+
+// What a program measures is left as it is.
+TEST(Records, C5ThatTakeTheTimeAreNoNodes)
+{
+    Pair p = same_as_native("records-measured");
+    EXPECT_EQ(0u, in_graphs(p.shim.log, "eventRecord"));
+    EXPECT_GT(number_after(p.shim.stats, "\"records_timed\": "), 0) << p.shim.stats;
 }

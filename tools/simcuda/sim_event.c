@@ -36,7 +36,8 @@ SIM_API(cuEventCreate, SIM_NS_CREATE, SIM_CTX, (CUevent * out, unsigned flags), 
         return CUDA_ERROR_INVALID_VALUE;
     struct sim_event *e = sim_object_new(sizeof *e, SIM_EVENT, sim_context_current(), free_event);
     e->flags = flags;
-    *out = sim_handle_make(e);
+    *out = e->name = sim_handle_make(e);
+    e->life = sim_handle_lives(e->name);
     sim_unref(e);
     return CUDA_SUCCESS;
 }

@@ -15,7 +15,8 @@ enum { SLOTS = 1 << 18, SLOT_BYTES = 64 };
 struct slot {
     struct sim_object *object; /* NULL: free */
     struct slot *next_free;
-    char pad[SLOT_BYTES - 2 * sizeof(void *)];
+    size_t lives; /* objects that have had it */
+    char pad[SLOT_BYTES - 3 * sizeof(void *)];
 };
 
 static struct {
@@ -96,6 +97,7 @@ void *sim_handle_make(void *object)
         abort();
     }
     s->object = sim_ref(o);
+    s->lives++;
     o->handle = s;
     return s;
 }
@@ -131,6 +133,11 @@ bool sim_handle_is_dead(const void *handle, enum sim_kind kind)
 {
     struct slot *s = slot_of(handle, kind);
     return s && !s->object;
+}
+
+unsigned sim_handle_lives(const void *handle)
+{
+    return (unsigned)((const struct slot *)handle)->lives;
 }
 
 void sim_handle_each(enum sim_kind kind, struct sim_context *ctx,

@@ -51,6 +51,8 @@ void sim_handle_drop(void *object);
 void *sim_handle_find(const void *handle, enum sim_kind kind);
 /* True if the value was once a handle of that kind and is dead now. */
 bool sim_handle_is_dead(const void *handle, enum sim_kind kind);
+/* How many objects have had the handle, the one it stands for included. */
+unsigned sim_handle_lives(const void *handle);
 /* Calls back for every live handle of the kind that belongs to ctx (NULL: to any). */
 void sim_handle_each(enum sim_kind kind, struct sim_context *ctx,
                      void (*visit)(void *object, void *data), void *data);

@@ -42,6 +42,8 @@ struct sim_stream {
 
 struct sim_event {
     struct sim_object object;
+    CUevent name;  /* its handle, or what that was */
+    unsigned life; /* sim_handle_lives of it then */
     unsigned flags;
     struct sim_op *record;       /* the last one; counted; NULL: never recorded */
     struct sim_capture *capture; /* recorded in a capture; counted */

@@ -136,7 +136,9 @@ static void describe(struct sim_text *t, const struct sim_work *w, const struct 
         break;
     case SIM_WORK_RECORD:
     case SIM_WORK_WAIT:
-        sim_text_add(t, "%s - - - -", w->kind == SIM_WORK_RECORD ? "eventRecord" : "waitEvent");
+        sim_text_add(t, "%s - - - event=%#llx.%u",
+                     w->kind == SIM_WORK_RECORD ? "eventRecord" : "waitEvent",
+                     (unsigned long long)(uintptr_t)w->event.event->name, w->event.event->life);
         break;
     case SIM_WORK_HOST:
         sim_text_add(t, "hostFunc - - - -");
