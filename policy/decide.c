@@ -393,10 +393,8 @@ static void mind_the_host(struct ag_policy *p, enum end how)
     if (p->sent)
         return;
     p->held_ends++;
-    if (how == END_BREAK) {
-        p->breaks++;
-        p->broken_ops += p->depth;
-    }
+    p->breaks += how == END_BREAK;
+    p->broken_ops += how == END_BREAK ? p->depth : 0;
     if (p->held_ends < HOST_WINDOW)
         return;
     p->quiet = p->breaks < p->quiet ? p->quiet - p->breaks + !p->breaks : !p->breaks;
@@ -413,6 +411,8 @@ static void mind_the_host(struct ag_policy *p, enum end how)
     } else if (p->quiet >= QUIET_WINDOWS) {
         if (cap == p->limits.max_segment)
             ag_pace_host_is_fast(&p->pace);
+        else /* ends that came of shorter segments would keep them short */
+            ag_trie_unmark(&p->trie, p->end_bit);
         cap = cap > p->limits.max_segment / 2 ? p->limits.max_segment : cap * 2;
         p->quiet = 0;
     }
