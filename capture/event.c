@@ -36,7 +36,8 @@ static struct ag_event *make_entry(struct ag_events *events)
     return e;
 }
 
-static void remember(struct ag_events *events, CUevent handle, unsigned flags, CUcontext ctx)
+static void remember(struct ag_events *events, CUevent handle, unsigned flags, CUcontext ctx,
+                     unsigned long long ctx_id)
 {
     const unsigned before = HASH_COUNT(events->table);
     struct ag_event *e = before < AG_EVENTS_MAX ? make_entry(events) : NULL;
@@ -44,6 +45,8 @@ static void remember(struct ag_events *events, CUevent handle, unsigned flags, C
         return;
     e->handle = handle;
     e->ctx = ctx;
+    e->ctx_id = ctx_id;
+    e->doubted = false;
     e->generation = ++events->generations;
     e->timed = !(flags & CU_EVENT_DISABLE_TIMING);
     e->shared = flags & CU_EVENT_INTERPROCESS;
@@ -57,15 +60,25 @@ static void remember(struct ag_events *events, CUevent handle, unsigned flags, C
     atomic_fetch_add_explicit(&events->n, 1, memory_order_relaxed);
 }
 
+/* The current context; NULL: none. */
+static CUcontext current(struct ag_capture *cap, unsigned long long *out_id)
+{
+    CUcontext ctx = NULL;
+    *out_id = 0;
+    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS || !ctx ||
+        ag_real(cap->drv, cuCtxGetId)(ctx, out_id) != CUDA_SUCCESS)
+        return NULL;
+    return ctx;
+}
+
 void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags)
 {
     struct ag_events *events = &cap->events;
-    CUcontext ctx = NULL;
-    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS)
-        ctx = NULL;
+    unsigned long long id;
+    const CUcontext ctx = current(cap, &id);
     ag_lock_take(&events->lock);
     forget(events, event); /* of a context that ended */
-    remember(events, event, flags, ctx);
+    remember(events, event, flags, ctx, id);
     ag_lock_give(&events->lock);
 }
 
@@ -97,8 +110,7 @@ void ag_events_doubt(struct ag_events *events, CUcontext ctx)
     struct ag_event *e, *next;
     ag_lock_take(&events->lock);
     HASH_ITER (hh, events->table, e, next)
-        if (!ctx || e->ctx == ctx)
-            e->ctx = NULL;
+        e->doubted |= !ctx || e->ctx == ctx;
     ag_lock_give(&events->lock);
 }
 
@@ -192,7 +204,7 @@ bool ag_event_counts(const struct ag_oplog *log, const struct ag_op *op)
 }
 
 /* What may become of a record of the event. */
-enum use { USE_UNKNOWN, USE_TIMED, USE_CAPTURED, USE_PLAIN };
+enum use { USE_UNKNOWN, USE_DOUBTED, USE_TIMED, USE_CAPTURED, USE_PLAIN };
 
 static enum use look_up(struct ag_events *events, CUevent event, CUcontext ctx,
                         struct ag_event_record *r)
@@ -205,13 +217,29 @@ static enum use look_up(struct ag_events *events, CUevent event, CUcontext ctx,
     else if (e && e->captured)
         use = USE_CAPTURED;
     else if (e && ctx && e->ctx == ctx && !e->shared)
-        use = USE_PLAIN;
+        use = e->doubted ? USE_DOUBTED : USE_PLAIN;
     if (use == USE_PLAIN) {
         r->entry = (uintptr_t)e;
         r->generation = e->generation;
     }
     ag_lock_give(&events->lock);
     return use;
+}
+
+/* Is the event's context the current one still? A handle may come back for another. */
+static void settle_doubt(struct ag_capture *cap, CUevent event)
+{
+    struct ag_events *events = &cap->events;
+    unsigned long long id;
+    const CUcontext ctx = current(cap, &id);
+    ag_lock_take(&events->lock);
+    struct ag_event *e = find(events, event);
+    if (e && ctx && e->ctx == ctx) {
+        if (e->ctx_id != id)
+            e->ctx = NULL;
+        e->doubted = false;
+    }
+    ag_lock_give(&events->lock);
 }
 
 /* Has the stream had few ops since its last record? Asked once for each. The same in each iteration of a
@@ -294,7 +322,11 @@ CUresult ag_submit_record(struct ag_capture *cap, enum ag_row row, CUevent event
         return ag_pass(cap, &l, AG_REFUSAL_NONE);
     if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS)
         ctx = NULL;
-    const enum use use = look_up(&cap->events, event, ctx, &r);
+    enum use use = look_up(&cap->events, event, ctx, &r);
+    if (use == USE_DOUBTED) {
+        settle_doubt(cap, event);
+        use = look_up(&cap->events, event, ctx, &r);
+    }
     const bool captures = atomic_load(&cap->capturing);
     const bool hold = may_be_held(cap, &l, use);
     if (hold)

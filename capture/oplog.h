@@ -125,11 +125,13 @@ struct ag_oplog {
 /* An event of the program's, from its creation to its destruction. `held` records of it are in the log of its
  * context, all for the stream `in`. */
 struct ag_event {
-    CUevent handle;      /* key */
-    CUcontext ctx;       /* NULL: may have ended */
-    uint64_t generation; /* from 1, never given twice */
-    bool timed, shared;  /* takes the time; is of CU_EVENT_INTERPROCESS */
-    bool captured;       /* may be part of a program's capture */
+    CUevent handle;            /* key */
+    CUcontext ctx;             /* NULL: has ended */
+    unsigned long long ctx_id; /* cuCtxGetId of it */
+    bool doubted;              /* it may have ended, and another one may have its handle */
+    uint64_t generation;       /* from 1, never given twice */
+    bool timed, shared;        /* takes the time; is of CU_EVENT_INTERPROCESS */
+    bool captured;             /* may be part of a program's capture */
     AG_ATOMIC(uint32_t) held;
     AG_ATOMIC(CUstream) in;
     uint32_t last;         /* op of the last one; the log's lock, and nothing while none is held */

@@ -47,7 +47,7 @@
 #define SHORT_SEGMENT 8u
 #define HOST_WINDOW 16u    /* held segments; */
 #define MANY_BREAKS 5u     /* so many of them broken: the host is slower than the bound; */
-#define QUIET_WINDOWS 512u /* so many windows without a break: perhaps it is faster again */
+#define QUIET_WINDOWS 512u /* so many more windows without than breaks: perhaps it is faster */
 #define MOST_TURNS 3u
 
 _Static_assert(AG_PACE_KINDS <= 3, "ag_node.end has a bit for each pace");
@@ -386,20 +386,18 @@ static uint32_t fitting(const struct ag_policy *p, uint32_t ops)
 
 /* A host that takes longer for a segment than it may be held has it broken again and again, at ever
  * other places; then segments must be shorter. Judged by windows of segments that were held to
- * their end or to a break; a break now and then is not worth shorter graphs. Each pace has its own
- * length. */
+ * their end or to a break; a break now and then is not worth shorter graphs, nor a reason to keep
+ * them short: it takes one quiet window back. Each pace has its own length. */
 static void mind_the_host(struct ag_policy *p, enum end how)
 {
     if (p->sent)
         return;
     p->held_ends++;
-    if (how == END_BREAK) {
-        p->breaks++;
-        p->broken_ops += p->depth;
-    }
+    p->breaks += how == END_BREAK;
+    p->broken_ops += how == END_BREAK ? p->depth : 0;
     if (p->held_ends < HOST_WINDOW)
         return;
-    p->quiet = p->breaks ? 0 : p->quiet + 1;
+    p->quiet = p->breaks < p->quiet ? p->quiet - p->breaks + !p->breaks : !p->breaks;
     uint32_t cap = p->cap;
     if (p->breaks >= MANY_BREAKS) {
         const uint32_t fits = fitting(p, p->broken_ops / p->breaks * 3 / 4);
@@ -413,6 +411,8 @@ static void mind_the_host(struct ag_policy *p, enum end how)
     } else if (p->quiet >= QUIET_WINDOWS) {
         if (cap == p->limits.max_segment)
             ag_pace_host_is_fast(&p->pace);
+        else /* ends that came of shorter segments would keep them short */
+            ag_trie_unmark(&p->trie, p->end_bit);
         cap = cap > p->limits.max_segment / 2 ? p->limits.max_segment : cap * 2;
         p->quiet = 0;
     }

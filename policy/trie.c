@@ -213,6 +213,12 @@ void ag_trie_set_graph(struct ag_trie *t, uint32_t node, uint32_t graph)
     } while (node);
 }
 
+void ag_trie_unmark(struct ag_trie *t, uint32_t ends)
+{
+    for (uint32_t i = 0; i < t->next; i++)
+        t->nodes[i].end &= ~ends;
+}
+
 void ag_trie_clear_graph(struct ag_trie *t, uint32_t node)
 {
     struct ag_node *n = &t->nodes[node];

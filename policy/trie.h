@@ -79,6 +79,8 @@ bool ag_trie_has(const struct ag_trie *t, uint32_t node);
 void ag_trie_set_graph(struct ag_trie *t, uint32_t node, uint32_t graph);
 /* The graph, or the build under way, is no more: seen starts anew and drops rises. */
 void ag_trie_clear_graph(struct ag_trie *t, uint32_t node);
+/* Takes these bits out of `end` of all nodes. Looks at each: not for every day. */
+void ag_trie_unmark(struct ag_trie *t, uint32_t ends);
 
 /* Checks T1 to T5. `why` may be NULL. */
 bool ag_trie_check(const struct ag_trie *t, const char **why);

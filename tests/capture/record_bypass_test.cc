@@ -64,6 +64,14 @@ TEST_F(HeldRecords, C3ACallAboutTheirEventWaitsForThem)
     EXPECT_EQ(before + 3, d.executed.size());
 }
 
+TEST_F(HeldRecords, C3ACallAboutTheirEventWaitsForThemWhileAnotherContextEnds)
+{
+    FillUpBehind(0);
+    ag_events_doubt(&d.cap.events, nullptr);
+    EXPECT_FALSE(ReturnsMeanwhile([&] { Ask(); }, 400));
+    EXPECT_EQ(before + 3, d.executed.size());
+}
+
 // What the device has to be told to make room may come after that call.
 TEST_F(HeldRecords, C3ACallAboutTheirEventDoesNotWaitForWhatComesBehindThem)
 {

@@ -143,6 +143,7 @@ TEST_F(Records, ThatTheDriverMayRefuseAreMadeAtOnce)
     const CUevent unknown = Event(100), shared = Event(101), timed = Event(102), old = Event(103);
     ag_event_came(&d.cap, old, CU_EVENT_DISABLE_TIMING);
     ag_retire_contexts(&d.cap, reinterpret_cast<CUcontext>(0x1000), AG_ROW_cuCtxDestroy_v2);
+    d.context_id++; // it has ended, and another one has its handle
     for (uintptr_t i = 0; i < 64; i++)
         ag_event_came(&d.cap, Event(i), CU_EVENT_DISABLE_TIMING);
     ag_event_came(&d.cap, shared, CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS);
@@ -162,6 +163,20 @@ TEST_F(Records, ThatTheDriverMayRefuseAreMadeAtOnce)
     EXPECT_GT(held, 0);
     d.FailCall("cuEventRecord", d.calls["cuEventRecord"] + held + 1, CUDA_ERROR_INVALID_HANDLE);
     EXPECT_EQ(CUDA_ERROR_INVALID_HANDLE, d.Record(unknown));
+}
+
+// C5: libraries retain and release the primary context while the program goes on in it, or another context ends.
+TEST_F(Records, AreHeldAgainWhereTheirContextHasNotEndedAfterAll)
+{
+    Loop(8, 24, 2, [](int i) { return i; });
+    for (const CUcontext c :
+         {static_cast<CUcontext>(nullptr), reinterpret_cast<CUcontext>(0x1000)}) {
+        ag_retire_contexts(&d.cap, c, AG_ROW_cuDevicePrimaryCtxRelease_v2);
+        const int before = Records_("graph");
+        Loop(8, 24, 2, [](int i) { return i; });
+        EXPECT_GT(Records_("graph"), before + 40);
+    }
+    EXPECT_EQ(asked, Ran());
 }
 
 // C1: what an event in a capture stands for is not for a node to change.

@@ -9,8 +9,10 @@ struct Outcome {
     uint64_t replayed = 0, replays = 0, breaks = 0;
 };
 
-// A loop of `period` ops; a segment is broken when it has held more than `most` ops, give or take one.
-Outcome Loop(uint32_t period, uint32_t most, uint32_t ops)
+// A loop of `period` ops; a segment is broken when it has held more than `most` ops, give or take one, and at each
+// `pause`-th op. `most` of the first `slow` ops is 6. The outcome is that of the second half.
+Outcome Loop(uint32_t period, uint32_t most, uint32_t ops, uint32_t slow = 0,
+             uint32_t pause = UINT32_MAX)
 {
     const ag_policy_limits limits = {4, 64, 256, 2, 3, 65536};
     ag_policy *p = ag_policy_create(&limits);
@@ -31,7 +33,8 @@ Outcome Loop(uint32_t period, uint32_t most, uint32_t ops)
             out.replayed += v.use == AG_USE_REPLAY && count ? held : 0;
             take(v, count);
             held = 0;
-        } else if (held > most + (noise >> 16) % 3 - 1) {
+        } else if (held > (i < slow ? 6 : most) + (noise >> 16) % 3 - 1 ||
+                   (held && i % pause == pause - 1)) {
             out.breaks += count;
             take(ag_policy_drain(p, AG_DRAIN_BREAK), count);
             held = 0;
@@ -63,5 +66,21 @@ TEST(SlowHost, AFastHostKeepsItsLongSegments)
     const Outcome o = Loop(120, 1000, 200000);
     EXPECT_EQ(0u, o.breaks);
     EXPECT_GE(o.replayed / o.replays, 100u);
+}
+
+// C5: every process is off its processor now and then. After a slow start that is no reason for short segments, and
+// neither are the places where they ended while they were short.
+TEST(SlowHost, OneThatBecameFastHasSegmentsAsLongAsIfItHadNotBeenSlow)
+{
+    const uint32_t ops = 8000000;
+    for (uint32_t period : {7u, 120u}) {
+        for (uint32_t pause : {5003u, 20011u, 100003u}) {
+            const Outcome fast = Loop(period, 1000, ops, 0, pause);
+            const Outcome o = Loop(period, 1000, ops, 50000, pause);
+            EXPECT_GE(o.replayed / o.replays + 2, fast.replayed / fast.replays)
+                << period << " " << pause;
+            EXPECT_GT(o.replayed, 3800000u) << period << " " << pause;
+        }
+    }
 }
 } // namespace
