@@ -2,6 +2,7 @@
 a second stream."""
 import ahead
 import harness
+import layers
 import training
 
 harness.quiet_environment()
@@ -11,10 +12,7 @@ def build(torch):
     nn = torch.nn
 
     def pair(inputs, outputs):
-        return nn.Sequential(
-            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs),
-            nn.ReLU(), nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
-            nn.BatchNorm2d(outputs), nn.ReLU())
+        return layers.conv_pair(nn, inputs, outputs)
 
     class Encoder(nn.Module):
         def __init__(self):

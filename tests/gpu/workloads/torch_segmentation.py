@@ -1,5 +1,6 @@
 """A small U-shaped convolutional network for segmentation, trained with SGD."""
 import harness
+import layers
 import training
 
 harness.quiet_environment()
@@ -9,10 +10,7 @@ def build(torch):
     nn = torch.nn
 
     def pair(inputs, outputs):
-        return nn.Sequential(
-            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs),
-            nn.ReLU(), nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
-            nn.BatchNorm2d(outputs), nn.ReLU())
+        return layers.conv_pair(nn, inputs, outputs)
 
     class Model(nn.Module):
         """Strided convolutions instead of pooling: their backward has no atomic additions."""
