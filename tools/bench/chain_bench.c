@@ -26,8 +26,7 @@ struct settings {
     unsigned grid;   /* blocks of a launch, unless random */
     int sync, vary, random;
     unsigned long host_ns; /* host work before each launch */
-    unsigned long length;  /* iterations in a block */
-    unsigned blocks, warmup;
+    struct rig_plan plan;
 };
 
 /* One launch, as the plan says; x is a slice of the array. */
@@ -184,11 +183,12 @@ static unsigned long step(struct bench *b, unsigned long i)
 }
 
 /* Microseconds of wall clock an iteration of this block took. */
-static double block(struct bench *b)
+static double block(void *bench)
 {
+    struct bench *b = bench;
     unsigned long first = b->done;
     uint64_t began = rig_wall_ns();
-    while (b->done - first < b->set.length) {
+    while (b->done - first < b->set.plan.length) {
         b->done += step(b, b->done);
         if (b->set.sync)
             RIG(cuStreamSynchronize(b->rig.stream));
@@ -209,7 +209,7 @@ static int right(struct bench *b)
     return memcmp(end, expect, sizeof end) == 0;
 }
 
-static void report(const struct bench *b, const char *name, double *samples)
+static void report(const struct bench *b, const char *name, struct rig_summary summary)
 {
     const struct settings *s = &b->set;
     char what[512];
@@ -220,8 +220,8 @@ static void report(const struct bench *b, const char *name, double *samples)
         "\"iterations_per_block\": %lu, \"verified\": true",
         name, s->kernels, s->sync ? "true" : "false",
         s->vary || s->random ? "all change" : "constant", s->random ? "random" : "fixed", s->unroll,
-        s->parts, s->execs, s->grid, s->host_ns, s->length);
-    rig_print(&b->rig, "chain", what, "us per iteration", rig_summarize(samples, s->blocks));
+        s->parts, s->execs, s->grid, s->host_ns, s->plan.length);
+    rig_print(&b->rig, "chain", what, "us per iteration", summary);
 }
 
 static void usage(FILE *to)
@@ -233,17 +233,16 @@ static void usage(FILE *to)
         "  --parts N     graphs an iteration is cut into   --execs N   sets used in rotation\n"
         "  --sync        wait after each iteration         --vary      every argument changes\n"
         "  --random      kernel and grid by chance: no sequence recurs\n"
-        "  --grid N      blocks of 64 threads (4)          --host NS   host work before a launch\n"
-        "  --length N    iterations in a block (50)        --blocks N  measured blocks (21)\n"
-        "  --warmup N    blocks before them (5)\n",
+        "  --grid N      blocks of 64 threads (4)          --host NS   host work before a "
+        "launch\n" RIG_PLAN_USAGE,
         to);
 }
 
 static const struct option long_options[] = {
-    {"mode", 1, 0, 'm'},   {"kernels", 1, 0, 'k'}, {"unroll", 1, 0, 'u'}, {"parts", 1, 0, 'p'},
-    {"execs", 1, 0, 'e'},  {"sync", 0, 0, 's'},    {"vary", 0, 0, 'v'},   {"random", 0, 0, 'r'},
-    {"grid", 1, 0, 'g'},   {"host", 1, 0, 'H'},    {"length", 1, 0, 'l'}, {"blocks", 1, 0, 'b'},
-    {"warmup", 1, 0, 'w'}, {"help", 0, 0, 'h'},    {0, 0, 0, 0},
+    {"mode", 1, 0, 'm'},  {"kernels", 1, 0, 'k'}, {"unroll", 1, 0, 'u'}, {"parts", 1, 0, 'p'},
+    {"execs", 1, 0, 'e'}, {"sync", 0, 0, 's'},    {"vary", 0, 0, 'v'},   {"random", 0, 0, 'r'},
+    {"grid", 1, 0, 'g'},  {"host", 1, 0, 'H'},    RIG_PLAN_OPTIONS,      {"help", 0, 0, 'h'},
+    {0, 0, 0, 0},
 };
 
 static const char *set_mode(struct settings *s, const char *name)
@@ -278,12 +277,6 @@ static void set_option(struct settings *s, int c, const char *arg)
         s->grid = (unsigned)rig_number("--grid", arg, 1, MAX_GRID);
     else if (c == 'H')
         s->host_ns = (unsigned long)rig_number("--host", arg, 0, 1000000000);
-    else if (c == 'l')
-        s->length = (unsigned long)rig_number("--length", arg, 1, 10000000);
-    else if (c == 'b')
-        s->blocks = (unsigned)rig_number("--blocks", arg, 1, 100000);
-    else if (c == 'w')
-        s->warmup = (unsigned)rig_number("--warmup", arg, 0, 100000);
     else if (c == 's')
         s->sync = 1;
     else if (c == 'v')
@@ -293,7 +286,7 @@ static void set_option(struct settings *s, int c, const char *arg)
     else if (c == 'h') {
         usage(stdout);
         exit(0);
-    } else {
+    } else if (!rig_plan_option(&s->plan, c, arg)) {
         usage(stderr);
         exit(2);
     }
@@ -303,10 +296,8 @@ static const char *read_options(struct settings *s, int argc, char **argv)
 {
     const char *name = "eager";
     int c;
-    *s = (struct settings){.kernels = 120, .unroll = 1, .parts = 1, .execs = 1, .grid = 4};
-    s->length = 50;
-    s->blocks = 21;
-    s->warmup = 5;
+    *s = (struct settings){
+        .kernels = 120, .unroll = 1, .parts = 1, .execs = 1, .grid = 4, .plan = RIG_PLAN};
     while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (c == 'm')
             name = set_mode(s, optarg);
@@ -331,21 +322,14 @@ int main(int argc, char **argv)
 {
     static struct bench b;
     const char *name = read_options(&b.set, argc, argv);
-    double *samples = calloc(b.set.blocks, sizeof *samples);
-    if (!samples)
-        return 1;
     rig_open(&b.rig);
     b.array = rig_alloc(SLICES * CELLS * sizeof(unsigned));
     build_all(&b);
-    for (unsigned n = 0; n < b.set.warmup; n++)
-        block(&b);
-    for (unsigned n = 0; n < b.set.blocks; n++)
-        samples[n] = block(&b);
+    const struct rig_summary summary = rig_measure(&b.set.plan, block, &b);
     if (!right(&b)) {
         fprintf(stderr, "chain_bench: WRONG RESULT in mode %s\n", name);
         return 1;
     }
-    report(&b, name, samples);
-    free(samples);
+    report(&b, name, summary);
     return 0;
 }

@@ -27,8 +27,7 @@ struct settings {
     unsigned pairs; /* of a kernel and an op, in an iteration */
     unsigned every; /* kernels before each op */
     int sync;
-    unsigned long length; /* iterations in a block */
-    unsigned blocks, warmup;
+    struct rig_plan plan;
 };
 
 struct bench {
@@ -148,11 +147,12 @@ static void iteration(struct bench *b)
     }
 }
 
-static double block(struct bench *b)
+static double block(void *bench)
 {
+    struct bench *b = bench;
     unsigned long first = b->done;
     uint64_t began = rig_wall_ns();
-    for (; b->done - first < b->set.length; b->done++) {
+    for (; b->done - first < b->set.plan.length; b->done++) {
         iteration(b);
         if (b->set.sync)
             RIG(cuStreamSynchronize(b->rig.stream));
@@ -202,8 +202,7 @@ static void usage(FILE *to)
           "  --op memset|copy|record   1 KB, 4 KB, an event without timing (memset)\n"
           "  --mode eager|graph|split  split: graphs of the kernels, the ops between them (eager)\n"
           "  --pairs N    ops in an iteration (32)     --every N   kernels before each (1)\n"
-          "  --sync       wait after each iteration    --length N  iterations in a block (50)\n"
-          "  --blocks N   measured blocks (21)         --warmup N  blocks before them (5)\n",
+          "  --sync       wait after each iteration\n" RIG_PLAN_USAGE,
           to);
 }
 
@@ -218,15 +217,14 @@ static int one_of(const char *const *names, int n, const char *name)
 }
 
 static const struct option long_options[] = {
-    {"op", 1, 0, 'o'},   {"mode", 1, 0, 'm'},   {"pairs", 1, 0, 'p'},  {"every", 1, 0, 'e'},
-    {"sync", 0, 0, 's'}, {"length", 1, 0, 'l'}, {"blocks", 1, 0, 'b'}, {"warmup", 1, 0, 'w'},
-    {"help", 0, 0, 'h'}, {0, 0, 0, 0},
+    {"op", 1, 0, 'o'},   {"mode", 1, 0, 'm'}, {"pairs", 1, 0, 'p'}, {"every", 1, 0, 'e'},
+    {"sync", 0, 0, 's'}, RIG_PLAN_OPTIONS,    {"help", 0, 0, 'h'},  {0, 0, 0, 0},
 };
 
 static void read_options(struct settings *s, int argc, char **argv)
 {
     int c;
-    *s = (struct settings){.pairs = 32, .every = 1, .length = 50, .blocks = 21, .warmup = 5};
+    *s = (struct settings){.pairs = 32, .every = 1, .plan = RIG_PLAN};
     while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (c == 'o')
             s->op = (enum op)one_of(op_names, OPS, optarg);
@@ -238,13 +236,7 @@ static void read_options(struct settings *s, int argc, char **argv)
             s->every = (unsigned)rig_number("--every", optarg, 1, 10000);
         else if (c == 's')
             s->sync = 1;
-        else if (c == 'l')
-            s->length = (unsigned long)rig_number("--length", optarg, 1, 10000000);
-        else if (c == 'b')
-            s->blocks = (unsigned)rig_number("--blocks", optarg, 1, 100000);
-        else if (c == 'w')
-            s->warmup = (unsigned)rig_number("--warmup", optarg, 0, 100000);
-        else {
+        else if (!rig_plan_option(&s->plan, c, optarg)) {
             usage(c == 'h' ? stdout : stderr);
             exit(c == 'h' ? 0 : 2);
         }
@@ -257,14 +249,8 @@ int main(int argc, char **argv)
     const struct settings *s = &b.set;
     char what[256];
     read_options(&b.set, argc, argv);
-    double *samples = calloc(s->blocks, sizeof *samples);
-    if (!samples)
-        return 1;
     open_bench(&b);
-    for (unsigned n = 0; n < s->warmup; n++)
-        block(&b);
-    for (unsigned n = 0; n < s->blocks; n++)
-        samples[n] = block(&b);
+    const struct rig_summary summary = rig_measure(&s->plan, block, &b);
     if (!right(&b)) {
         fprintf(stderr, "mixed_bench: WRONG RESULT, %s, %s\n", op_names[s->op],
                 mode_names[s->mode]);
@@ -274,8 +260,7 @@ int main(int argc, char **argv)
              "\"op\": \"%s\", \"mode\": \"%s\", \"pairs\": %u, \"every\": %u, \"sync\": %s, "
              "\"iterations_per_block\": %lu, \"verified\": true",
              op_names[s->op], mode_names[s->mode], s->pairs, s->every, s->sync ? "true" : "false",
-             s->length);
-    rig_print(&b.rig, "mixed", what, "us per iteration", rig_summarize(samples, s->blocks));
-    free(samples);
+             s->plan.length);
+    rig_print(&b.rig, "mixed", what, "us per iteration", summary);
     return 0;
 }

@@ -18,10 +18,9 @@ enum { BLOCK = 256, BATCHES = 2 };
 
 struct settings {
     int graph, sync;
-    unsigned kernels;     /* of a batch */
-    unsigned cells;       /* words of a batch, a multiple of BLOCK */
-    unsigned long length; /* iterations in a block */
-    unsigned blocks, warmup;
+    unsigned kernels; /* of a batch */
+    unsigned cells;   /* words of a batch, a multiple of BLOCK */
+    struct rig_plan plan;
 };
 
 struct batch {
@@ -118,16 +117,17 @@ static void iteration(struct bench *b)
     }
 }
 
-static double block(struct bench *b)
+static double block(void *bench)
 {
+    struct bench *b = bench;
     const uint64_t began = rig_wall_ns();
-    for (unsigned long n = 0; n < b->set.length; n++) {
+    for (unsigned long n = 0; n < b->set.plan.length; n++) {
         iteration(b);
         if (b->set.sync)
             RIG(cuCtxSynchronize());
     }
     RIG(cuCtxSynchronize());
-    return (double)(rig_wall_ns() - began) * 1e-3 / (double)b->set.length;
+    return (double)(rig_wall_ns() - began) * 1e-3 / (double)b->set.plan.length;
 }
 
 static int right(const struct bench *b)
@@ -164,22 +164,19 @@ static void usage(FILE *to)
     fputs("overlap_bench [OPTION]...\n"
           "  --graph      one graph of two branches, written by hand (call by call)\n"
           "  --kernels N  of a batch (16)              --kib N     of a batch (256)\n"
-          "  --sync       wait after each two batches  --length N  iterations in a block (50)\n"
-          "  --blocks N   measured blocks (21)         --warmup N  blocks before them (5)\n",
+          "  --sync       wait after each two batches\n" RIG_PLAN_USAGE,
           to);
 }
 
 static const struct option long_options[] = {
-    {"graph", 0, 0, 'g'},  {"kernels", 1, 0, 'k'}, {"kib", 1, 0, 'c'},
-    {"sync", 0, 0, 's'},   {"length", 1, 0, 'l'},  {"blocks", 1, 0, 'b'},
-    {"warmup", 1, 0, 'w'}, {"help", 0, 0, 'h'},    {0, 0, 0, 0},
+    {"graph", 0, 0, 'g'}, {"kernels", 1, 0, 'k'}, {"kib", 1, 0, 'c'}, {"sync", 0, 0, 's'},
+    RIG_PLAN_OPTIONS,     {"help", 0, 0, 'h'},    {0, 0, 0, 0},
 };
 
 static void read_options(struct settings *s, int argc, char **argv)
 {
     int c;
-    *s = (struct settings){
-        .kernels = 16, .cells = 256 * 256, .length = 50, .blocks = 21, .warmup = 5};
+    *s = (struct settings){.kernels = 16, .cells = 256 * 256, .plan = RIG_PLAN};
     while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (c == 'g')
             s->graph = 1;
@@ -189,13 +186,7 @@ static void read_options(struct settings *s, int argc, char **argv)
             s->cells = (unsigned)rig_number("--kib", optarg, 1, 65536) * 256;
         else if (c == 's')
             s->sync = 1;
-        else if (c == 'l')
-            s->length = (unsigned long)rig_number("--length", optarg, 1, 10000000);
-        else if (c == 'b')
-            s->blocks = (unsigned)rig_number("--blocks", optarg, 1, 100000);
-        else if (c == 'w')
-            s->warmup = (unsigned)rig_number("--warmup", optarg, 0, 100000);
-        else {
+        else if (!rig_plan_option(&s->plan, c, optarg)) {
             usage(c == 'h' ? stdout : stderr);
             exit(c == 'h' ? 0 : 2);
         }
@@ -208,14 +199,8 @@ int main(int argc, char **argv)
     const struct settings *s = &b.set;
     char what[256];
     read_options(&b.set, argc, argv);
-    double *samples = calloc(s->blocks, sizeof *samples);
-    if (!samples)
-        return 1;
     open_bench(&b);
-    for (unsigned n = 0; n < s->warmup; n++)
-        block(&b);
-    for (unsigned n = 0; n < s->blocks; n++)
-        samples[n] = block(&b);
+    const struct rig_summary summary = rig_measure(&s->plan, block, &b);
     if (!right(&b)) {
         fprintf(stderr, "overlap_bench: WRONG RESULT, %s\n", s->graph ? "graph" : "eager");
         return 1;
@@ -224,8 +209,7 @@ int main(int argc, char **argv)
              "\"mode\": \"%s\", \"kernels\": %u, \"kib\": %u, \"sync\": %s, "
              "\"iterations_per_block\": %lu, \"verified\": true",
              s->graph ? "graph" : "eager", s->kernels, s->cells / 256, s->sync ? "true" : "false",
-             s->length);
-    rig_print(&b.rig, "overlap", what, "us per two batches", rig_summarize(samples, s->blocks));
-    free(samples);
+             s->plan.length);
+    rig_print(&b.rig, "overlap", what, "us per two batches", summary);
     return 0;
 }

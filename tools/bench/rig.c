@@ -124,6 +124,34 @@ struct rig_summary rig_summarize(double *samples, size_t n)
     return s;
 }
 
+int rig_plan_option(struct rig_plan *plan, int c, const char *arg)
+{
+    if (c == 'l')
+        plan->length = (unsigned long)rig_number("--length", arg, 1, 10000000);
+    else if (c == 'b')
+        plan->blocks = (unsigned)rig_number("--blocks", arg, 1, 100000);
+    else if (c == 'w')
+        plan->warmup = (unsigned)rig_number("--warmup", arg, 0, 100000);
+    else
+        return 0;
+    return 1;
+}
+
+struct rig_summary rig_measure(const struct rig_plan *plan, double (*block)(void *bench),
+                               void *bench)
+{
+    double *samples = calloc(plan->blocks, sizeof *samples);
+    if (!samples)
+        exit(1);
+    for (unsigned n = 0; n < plan->warmup; n++)
+        block(bench);
+    for (unsigned n = 0; n < plan->blocks; n++)
+        samples[n] = block(bench);
+    const struct rig_summary s = rig_summarize(samples, plan->blocks);
+    free(samples);
+    return s;
+}
+
 void rig_print(const struct rig *r, const char *bench, const char *what, const char *unit,
                struct rig_summary s)
 {

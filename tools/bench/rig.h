@@ -42,6 +42,27 @@ struct rig_summary {
 /* Sorts the samples. */
 struct rig_summary rig_summarize(double *samples, size_t n);
 
+/* How much is measured: blocks of `length` iterations, some before them that do not count. */
+struct rig_plan {
+    unsigned long length;
+    unsigned blocks, warmup;
+};
+#define RIG_PLAN ((struct rig_plan){.length = 50, .blocks = 21, .warmup = 5})
+/* For getopt_long, and what usage says of them. */
+#define RIG_PLAN_OPTIONS                                                                           \
+    {"length", 1, 0, 'l'}, {"blocks", 1, 0, 'b'},                                                  \
+    {                                                                                              \
+        "warmup", 1, 0, 'w'                                                                        \
+    }
+#define RIG_PLAN_USAGE                                                                             \
+    "  --length N   iterations in a block (50)   --blocks N  measured blocks (21)\n"               \
+    "  --warmup N   blocks before them (5)\n"
+/* Takes the option if it is one of these; exit 2 on a bad number. */
+int rig_plan_option(struct rig_plan *plan, int c, const char *arg);
+/* `block` runs one and returns us per iteration. */
+struct rig_summary rig_measure(const struct rig_plan *plan, double (*block)(void *bench),
+                               void *bench);
+
 /* One line: {"bench": ..., what (a list of members, no braces), unit: median, spread, driver}. */
 void rig_print(const struct rig *r, const char *bench, const char *what, const char *unit,
                struct rig_summary s);
