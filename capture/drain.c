@@ -81,8 +81,9 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, e
     }
 }
 
-/* What stands before a record would have had room without the shim as well. What stands behind it may not: as soon
- * as the driver has the record, nobody waits for the rest. */
+/* Whoever asks after the record was made finds it made: what stands before it had room without the shim as well. One
+ * that asks in no order with it may wait for that room too (docs/ARCHITECTURE.md). What stands behind the record may
+ * have none: as soon as the driver has the record, nobody waits for the rest. */
 void ag_drain_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, CUevent event,
                     enum ag_row row)
 {

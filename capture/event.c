@@ -15,14 +15,19 @@ static struct ag_event *find(const struct ag_events *events, CUevent handle)
     return e;
 }
 
+static void keep_for_later(struct ag_events *events, struct ag_event *e)
+{
+    e->next = events->spare;
+    events->spare = e;
+}
+
 static void forget(struct ag_events *events, CUevent handle)
 {
     struct ag_event *e = find(events, handle);
     if (!e)
         return;
     HASH_DEL(events->table, e);
-    e->next = events->spare;
-    events->spare = e;
+    keep_for_later(events, e);
     atomic_fetch_sub_explicit(&events->n, 1, memory_order_relaxed);
 }
 
@@ -52,12 +57,10 @@ static void remember(struct ag_events *events, CUevent handle, unsigned flags, C
     e->shared = flags & CU_EVENT_INTERPROCESS;
     e->captured = false;
     HASH_ADD_PTR(events->table, handle, e);
-    if (HASH_COUNT(events->table) == before) {
-        e->next = events->spare;
-        events->spare = e;
-        return;
-    }
-    atomic_fetch_add_explicit(&events->n, 1, memory_order_relaxed);
+    if (HASH_COUNT(events->table) == before)
+        keep_for_later(events, e);
+    else
+        atomic_fetch_add_explicit(&events->n, 1, memory_order_relaxed);
 }
 
 /* The current context; NULL: none. */

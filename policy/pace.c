@@ -181,11 +181,10 @@ static bool clearly_better(const struct ag_pace *y, int kind, int other)
     return beats(largest, least, AG_PACE_CLEARLY);
 }
 
-/* Puts out the paces that are clearly worse than `best`, in the first round only if that is
- * prompt. Returns whether all others are clearly worse. */
-static bool put_out(struct ag_pace *y, int best)
+/* Puts out the paces that are clearly worse than `best`, if that is sure. Returns whether all others
+ * are clearly worse. */
+static bool put_out(struct ag_pace *y, int best, bool sure)
 {
-    const bool sure = best == AG_PACE_PROMPT || y->round > 1;
     bool alone = true;
     for (int k = 0; k < AG_PACE_KINDS; k++) {
         if (k == best || !tried(y, k))
@@ -213,8 +212,9 @@ static enum ag_pace_news judge(struct ag_pace *y)
 {
     y->round++;
     const int best = best_of(y);
-    const bool clear = put_out(y, best);
-    if (y->round < AG_PACE_ROUNDS && (!clear || (best != AG_PACE_PROMPT && y->round == 1)))
+    const bool sure = best == AG_PACE_PROMPT || y->round > 1;
+    const bool clear = put_out(y, best, sure);
+    if (y->round < AG_PACE_ROUNDS && !(clear && sure))
         return spread(y, best, clear);
     y->now = (enum ag_pace_kind)best;
     y->phase = AG_PACE_RESTING;
