@@ -55,6 +55,12 @@ static void tell(struct chain *c, CUstream s, unsigned word)
     NEED(scene_launch(c->copy, s, 1, 32, 0, ARGS(&c->x, &to, &n)));
 }
 
+static void show(const struct chain *c, uint32_t seen)
+{
+    printf("seen %08x\n", seen);
+    scene_show("x", 0, c->s, c->x);
+}
+
 /* Another stream goes on after the early event, and the host sees what it saw, while the chain stands at a gate. */
 static void waited_for(void)
 {
@@ -75,8 +81,7 @@ static void waited_for(void)
         __atomic_store_n(c.gate, value, __ATOMIC_RELEASE);
         NEED(cuStreamSynchronize(c.s));
     }
-    printf("seen %08x\n", seen);
-    scene_show("x", 0, c.s, c.x);
+    show(&c, seen);
 }
 
 /* A program that polls makes no other call. */
@@ -98,8 +103,7 @@ static void polled(void)
             usleep(20);
         seen = seen * 31 + c.told[round];
     }
-    printf("seen %08x\n", seen);
-    scene_show("x", 0, c.s, c.x);
+    show(&c, seen);
 }
 
 /* A program that watches memory makes no call at all. */
@@ -191,8 +195,7 @@ static void overtaken(void)
         seen = seen * 31 + c.told[round];
         NEED(cuStreamSynchronize(c.s));
     }
-    printf("seen %08x\n", seen);
-    scene_show("x", 0, c.s, c.x);
+    show(&c, seen);
 }
 
 /* Events that take the time: each pair of them is read. */
