@@ -17,11 +17,11 @@ static uint32_t logs(struct ag_capture *cap)
 /* Caller has entered the log. */
 static void finish(struct ag_oplog *log, enum ag_drain_kind kind, enum ag_refusal why)
 {
-    struct ag_stream *s = log->cur ? log->cur : log->last;
-    if (!s)
+    struct ag_track *t = log->cur ? log->cur : log->last;
+    if (!t)
         return;
-    ag_oplog_finish(log, ag_policy_drain(s->policy, kind), why);
-    ag_oplog_time(log, s);
+    ag_oplog_finish(log, ag_policy_drain(t->policy, kind), why);
+    ag_oplog_time(log, t);
     if (kind == AG_DRAIN_SYNC)
         atomic_store_explicit(&log->anchored, 1, memory_order_relaxed);
 }
@@ -182,7 +182,7 @@ static void count_passed(struct ag_stream *s)
 {
     struct ag_counters *counters = s->log->cap->counters;
     const uint32_t passed = atomic_exchange(&s->passed, 0);
-    ag_policy_passed(s->policy, passed);
+    ag_policy_passed(s->track->policy, passed);
     ag_count(&counters->launches_seen, passed);
     ag_count(&counters->eager[AG_REFUSAL_ASIDE], passed);
 }

@@ -3,6 +3,7 @@
 #include "capture/event.h"
 #include "capture/guard.h"
 #include "capture/idle.h"
+#include "capture/track.h"
 #include "capture/transfer.h"
 #include <stdlib.h>
 #include <string.h>
@@ -162,12 +163,40 @@ static void compare(struct ag_oplog *log, uint32_t i, struct ag_event *e, bool c
     e->last = i;
 }
 
+static struct ag_event *awaited_by(const struct ag_oplog *log, uint32_t i)
+{
+    struct ag_event_wait w;
+    memcpy(&w, log->args + log->ops[i].args, sizeof w);
+    return (struct ag_event *)(uintptr_t)w.entry;
+}
+
+static void await(struct ag_oplog *log, uint32_t i)
+{
+    struct ag_event *e = awaited_by(log, i);
+    if (e)
+        e->last = UINT32_MAX;
+}
+
+void ag_event_awaited(struct ag_oplog *log)
+{
+    await(log, log->n - 1);
+    ag_count(&log->cap->counters->waits_held, 1);
+}
+
+const struct ag_event *ag_event_of(const struct ag_oplog *log, const struct ag_op *op)
+{
+    return op->sig->func->kind == AG_OP_WAIT ? awaited_by(log, (uint32_t)(op - log->ops))
+                                             : entry_of(log->args + op->args);
+}
+
 void ag_events_compare(struct ag_oplog *log)
 {
     for (uint32_t i = 0; i < log->n; i++)
         if (log->ops[i].sig->func->kind == AG_OP_RECORD)
             entry_of(log->args + log->ops[i].args)->last = UINT32_MAX;
     for (uint32_t i = 0; i < log->n; i++) {
+        if (log->ops[i].sig->func->kind == AG_OP_WAIT)
+            await(log, i);
         if (log->ops[i].sig->func->kind != AG_OP_RECORD)
             continue;
         struct ag_event *e = entry_of(log->args + log->ops[i].args);
@@ -187,7 +216,7 @@ void ag_event_held(struct ag_oplog *log)
     const uint32_t i = log->n - 1;
     struct ag_event *e = entry_of(log->args + log->ops[i].args);
     compare(log, i, e, atomic_load(&e->held) && is_record_of(log, e->last, i, e));
-    atomic_store(&e->in, log->cur->handle);
+    atomic_store(&e->in, ag_track_stream(log->cur, log->ops[i].sig)->handle);
     atomic_fetch_add(&e->held, 1);
     atomic_fetch_add(&log->cap->events.held, 1);
     ag_count(&log->cap->counters->records_held, 1);
@@ -210,7 +239,7 @@ bool ag_event_counts(const struct ag_oplog *log, const struct ag_op *op)
 enum use { USE_UNKNOWN, USE_DOUBTED, USE_TIMED, USE_CAPTURED, USE_PLAIN };
 
 static enum use look_up(struct ag_events *events, CUevent event, CUcontext ctx,
-                        struct ag_event_record *r)
+                        uint64_t *out_entry, uint64_t *out_generation)
 {
     enum use use = USE_UNKNOWN;
     ag_lock_take(&events->lock);
@@ -222,8 +251,8 @@ static enum use look_up(struct ag_events *events, CUevent event, CUcontext ctx,
     else if (e && ctx && e->ctx == ctx && !e->shared)
         use = e->doubted ? USE_DOUBTED : USE_PLAIN;
     if (use == USE_PLAIN) {
-        r->entry = (uintptr_t)e;
-        r->generation = e->generation;
+        *out_entry = (uintptr_t)e;
+        *out_generation = e->generation;
     }
     ag_lock_give(&events->lock);
     return use;
@@ -245,8 +274,23 @@ static void settle_doubt(struct ag_capture *cap, CUevent event)
     ag_lock_give(&events->lock);
 }
 
+/* What may become of a record of the event, or of a wait for it, in the current context. */
+static enum use use_of(struct ag_capture *cap, CUevent event, uint64_t *out_entry,
+                       uint64_t *out_generation)
+{
+    CUcontext ctx = NULL;
+    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS)
+        ctx = NULL;
+    const enum use use = look_up(&cap->events, event, ctx, out_entry, out_generation);
+    if (use != USE_DOUBTED)
+        return use;
+    settle_doubt(cap, event);
+    return look_up(&cap->events, event, ctx, out_entry, out_generation);
+}
+
 /* Has the stream had few ops since its last record? Asked once for each. The same in each iteration of a
- * program, however its ops are held and cut. */
+ * program, however its ops are held and cut. A stream that takes turns with others has records as ops always: one
+ * by itself would end the segments of all of them. */
 static bool is_dense(struct ag_capture *cap, CUstream stream)
 {
     enum ag_refusal why;
@@ -256,8 +300,8 @@ static bool is_dense(struct ag_capture *cap, CUstream stream)
         atomic_load_explicit(&s->aside, memory_order_relaxed) ||
         !ag_oplog_enter_current_for(s->log, s->handle))
         return false;
-    ag_policy_look(s->policy, &view);
-    const bool dense = view.ops < s->recorded_at + AG_DENSE_OPS;
+    ag_policy_look(s->track->policy, &view);
+    const bool dense = view.ops < s->recorded_at + AG_DENSE_OPS || s->track->streams > 1;
     s->recorded_at = view.ops + dense; /* as an op of its own it is counted next */
     ag_oplog_leave(s->log);
     return dense;
@@ -320,16 +364,9 @@ CUresult ag_submit_record(struct ag_capture *cap, enum ag_row row, CUevent event
                                 .stream = stream,
                                 .kind = AG_OP_RECORD,
                                 .words = &r};
-    CUcontext ctx = NULL;
     if (ag_thread.busy)
         return ag_pass(cap, &l, AG_REFUSAL_NONE);
-    if (ag_real(cap->drv, cuCtxGetCurrent)(&ctx) != CUDA_SUCCESS)
-        ctx = NULL;
-    enum use use = look_up(&cap->events, event, ctx, &r);
-    if (use == USE_DOUBTED) {
-        settle_doubt(cap, event);
-        use = look_up(&cap->events, event, ctx, &r);
-    }
+    const enum use use = use_of(cap, event, &r.entry, &r.generation);
     const bool captures = atomic_load(&cap->capturing);
     const bool hold = may_be_held(cap, &l, use);
     if (hold)
@@ -343,6 +380,29 @@ CUresult ag_submit_record(struct ag_capture *cap, enum ag_row row, CUevent event
     if (use == USE_TIMED)
         note_timed(cap, means_per_thread(&l) ? CU_STREAM_PER_THREAD : stream);
     return ret;
+}
+
+/* Does the stream take turns with others? */
+static bool is_joined(struct ag_capture *cap, CUstream stream)
+{
+    enum ag_refusal why;
+    const struct ag_stream *s = ag_find_stream(cap, stream, &why);
+    return s && atomic_load_explicit(&s->joined, memory_order_relaxed);
+}
+
+CUresult ag_submit_wait(struct ag_capture *cap, enum ag_row row, CUstream stream, CUevent event,
+                        unsigned flags)
+{
+    struct ag_event_wait w = {.event = (uintptr_t)event, .flags = flags};
+    const struct ag_launch l = {.row = row,
+                                .handle = AG_OP_HANDLE(AG_OP_WAIT),
+                                .stream = stream,
+                                .kind = AG_OP_WAIT,
+                                .words = &w};
+    const bool hold = !ag_thread.busy && !flags && !means_per_thread(&l) && !atomic_load(&cap->off) &&
+                      !atomic_load(&cap->capturing) && is_joined(cap, stream) &&
+                      use_of(cap, event, &w.entry, &w.generation) == USE_PLAIN;
+    return hold ? ag_submit_launch(cap, &l) : ag_pass(cap, &l, AG_REFUSAL_NONE);
 }
 
 void ag_event_read(struct ag_capture *cap, CUevent from, CUevent to, enum ag_row row)

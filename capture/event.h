@@ -9,7 +9,8 @@
  *            (Triton, cuDNN, XLA) measure a few launches between two of them, and another choice of theirs changes
  *            results. Most events take the time and are never asked for it; their programs are left alone
  *            Of the records of an event in one graph the last one is made: nobody could have asked for the others,
- *            since who asks ends the segment
+ *            since who asks ends the segment, or is a wait in it.
+ *            A wait is held only of a stream that takes turns with others (track.h), and for such an event
  * Start at   ag_submit_record() */
 #ifndef AG_CAPTURE_EVENT_H
 #define AG_CAPTURE_EVENT_H
@@ -39,6 +40,10 @@ extern "C" {
 CUresult ag_submit_record(struct ag_capture *cap, enum ag_row row, CUevent event, CUstream stream,
                           unsigned flags);
 
+/* A wait of the stream for an event. Same return. */
+CUresult ag_submit_wait(struct ag_capture *cap, enum ag_row row, CUstream stream, CUevent event,
+                        unsigned flags);
+
 /* The event has been made, in the current context; is about to be destroyed. The latter drains. */
 void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags);
 void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row);
@@ -51,6 +56,10 @@ void ag_events_doubt(struct ag_events *events, CUcontext ctx);
 
 /* The last op of the log is a record and will be held. Caller has entered the log. */
 void ag_event_held(struct ag_oplog *log);
+/* The last op of the log is a wait and will be held: the records before it are not overtaken by those behind it. */
+void ag_event_awaited(struct ag_oplog *log);
+/* The entry of the event that an op of the log, a record or a wait, is about. */
+const struct ag_event *ag_event_of(const struct ag_oplog *log, const struct ag_op *op);
 /* Says of each record in the open segment whether another one before or behind it is of the same event, as
  * ag_event_held() does as they come. Nothing is held. */
 void ag_events_compare(struct ag_oplog *log);

@@ -143,6 +143,10 @@ static const struct kind {
                       6,
                       sizeof(struct ag_event_record),
                       {{0, 8}, {8, 8}, {16, 8}, {24, 4}, {28, 2}, {30, 2}}},
+    [AG_OP_WAIT] = {"cuStreamWaitEvent",
+                    4,
+                    sizeof(struct ag_event_wait),
+                    {{0, 8}, {8, 8}, {16, 8}, {24, 8}}},
 };
 
 struct ag_func *ag_funcs_of_kind(struct ag_funcs *funcs, enum ag_op_kind kind)

@@ -35,9 +35,9 @@ struct ag_func_state {
     uint32_t known; /* bit a: attribute a was set to value[a] by the program */
 };
 
-/* What an op is. A copy, a memset (fill) or the record of an event is kept like a launch: of a function whose
- * arguments are a struct ag_copy, ag_fill or ag_event_record. */
-enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY, AG_OP_FILL, AG_OP_RECORD, AG_OP_KINDS };
+/* What an op is. A copy, a memset (fill), the record of an event or a wait for one is kept like a launch: of a function
+ * whose arguments are a struct ag_copy, ag_fill, ag_event_record or ag_event_wait. */
+enum ag_op_kind { AG_OP_KERNEL, AG_OP_COPY, AG_OP_FILL, AG_OP_RECORD, AG_OP_WAIT, AG_OP_KINDS };
 
 /* Units: bytes. The generations are those of the allocations, not the driver's business. */
 struct ag_copy {
@@ -58,6 +58,13 @@ struct ag_event_record {
     uint64_t event, entry, generation;
     uint32_t flags; /* of cuEventRecordWithFlags */
     uint16_t dead, covers;
+};
+
+/* `entry`, `generation`: as above. */
+struct ag_event_wait {
+    uint64_t event, entry, generation;
+    uint32_t flags; /* of cuStreamWaitEvent */
+    uint32_t unused;
 };
 
 /* In place of the handle of a function, for ops that are no launch; no function has it. */

@@ -47,16 +47,15 @@ static bool is_record(const struct ag_oplog *log, uint32_t i)
     return log->ops[i].sig->func->kind == AG_OP_RECORD;
 }
 
-/* What of the segment the graph is to do. False: not enough for one. */
-static bool choose_body(const struct ag_oplog *log, struct ag_graph *g)
+/* False: not enough for a graph. */
+static bool choose_pieces(const struct ag_oplog *log, struct ag_graph *g)
 {
-    g->first = 0;
-    g->end = g->n;
-    while (g->end && is_record(log, g->end - 1))
-        g->end--;
-    while (g->first < g->end && is_record(log, g->first))
-        g->first++;
-    return g->end - g->first >= log->cap->limits.min_graph;
+    g->pieces = ag_pieces_choose(log, g->place, g->piece);
+    for (uint32_t k = 0; k < g->pieces; k++) {
+        g->execs += g->piece[k].is_graph;
+        g->tail = g->piece[k].is_graph ? k + 1 : g->tail;
+    }
+    return g->pieces;
 }
 
 static struct ag_graph *allocate(const struct ag_oplog *log)
@@ -64,10 +63,12 @@ static struct ag_graph *allocate(const struct ag_oplog *log)
     struct ag_graph *g = calloc(1, sizeof *g);
     if (!g)
         return NULL;
-    g->stream = log->cur;
+    g->track = log->cur;
     g->n = log->n;
     g->args_used = log->args_used;
     g->node = calloc(g->n, sizeof *g->node);
+    g->place = calloc(g->n, sizeof *g->place);
+    g->piece = calloc(g->n, sizeof *g->piece);
     g->args = malloc(g->args_used + 1);
     g->bytes = ag_graph_estimate(log);
     uint32_t params = 0;
@@ -75,7 +76,7 @@ static struct ag_graph *allocate(const struct ag_oplog *log)
         params += log->ops[i].sig->func->params;
     if (log->cap->options->dump[0])
         g->changed = calloc(params + 1, sizeof *g->changed);
-    if (g->node && g->args)
+    if (g->node && g->place && g->piece && g->args)
         return g;
     ag_graph_destroy(g, log->cap->drv);
     return NULL;
@@ -150,7 +151,7 @@ static CUevent record_event(const unsigned char *args)
     return (CUevent)(uintptr_t)record_params(args).event;
 }
 
-static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_node *node,
+static CUresult add_node(CUgraph graph, struct ag_oplog *log, struct ag_node *node,
                          const CUgraphNode *after)
 {
     const struct ag_driver *drv = log->cap->drv;
@@ -160,75 +161,98 @@ static CUresult add_node(struct ag_graph *g, struct ag_oplog *log, struct ag_nod
     case AG_OP_KERNEL: {
         const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, args);
         const CUresult ret =
-            ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph, after, edges, &p);
+            ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, graph, after, edges, &p);
         return ret == CUDA_SUCCESS ? set_attributes(log, node) : ret;
     }
     case AG_OP_COPY: {
         const CUDA_MEMCPY3D p = copy_params(args);
-        return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, g->graph, after, edges, &p,
+        return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, graph, after, edges, &p,
                                                   log->ctx);
     }
     case AG_OP_FILL: {
         const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
-        return ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, g->graph, after, edges, &p);
+        return ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, graph, after, edges, &p);
     }
     case AG_OP_RECORD:
-        return ag_real(drv, cuGraphAddEventRecordNode)(&node->node, g->graph, after, edges,
+        return ag_real(drv, cuGraphAddEventRecordNode)(&node->node, graph, after, edges,
                                                        record_event(args));
+    case AG_OP_WAIT:
     case AG_OP_KINDS:
         break;
     }
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult patch_node(const struct ag_graph *g, struct ag_oplog *log,
-                           const struct ag_node *node, unsigned char *args)
+static CUresult patch_node(CUgraphExec exec, struct ag_oplog *log, const struct ag_node *node,
+                           unsigned char *args)
 {
     const struct ag_driver *drv = log->cap->drv;
     switch (node->sig->func->kind) {
     case AG_OP_KERNEL: {
         const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, args);
-        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(g->exec, node->node, &p);
+        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(exec, node->node, &p);
     }
     case AG_OP_COPY: {
         const CUDA_MEMCPY3D p = copy_params(args);
-        return ag_real(drv, cuGraphExecMemcpyNodeSetParams)(g->exec, node->node, &p, log->ctx);
+        return ag_real(drv, cuGraphExecMemcpyNodeSetParams)(exec, node->node, &p, log->ctx);
     }
     case AG_OP_FILL: {
         const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
-        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(g->exec, node->node, &p);
+        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(exec, node->node, &p);
     }
     case AG_OP_RECORD:
-        return ag_real(drv, cuGraphExecEventRecordNodeSetEvent)(g->exec, node->node,
+        return ag_real(drv, cuGraphExecEventRecordNodeSetEvent)(exec, node->node,
                                                                 record_event(args));
+    case AG_OP_WAIT:
     case AG_OP_KINDS:
         break;
     }
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult add_nodes(struct ag_graph *g, struct ag_oplog *log)
+static void place_ops(struct ag_graph *g, const struct ag_oplog *log)
 {
-    const struct ag_driver *drv = log->cap->drv;
-    const bool elides = g->stream->other_records < AG_OTHER_RECORDS;
-    const CUgraphNode *last = NULL;
     uint32_t params = 0;
-    CUresult ret = ag_real(drv, cuGraphCreate)(&g->graph, 0);
-    for (uint32_t i = 0; i < g->n && ret == CUDA_SUCCESS; i++) {
+    for (uint32_t i = 0; i < g->n; i++) {
         struct ag_node *node = &g->node[i];
         node->sig = log->ops[i].sig;
         node->args = log->ops[i].args;
         node->first_param = params;
         params += node->sig->func->params;
-        if (i < g->first || i >= g->end)
-            continue;
+    }
+}
+
+static CUresult add_nodes(struct ag_graph *g, struct ag_piece *p, struct ag_oplog *log)
+{
+    const bool elides = g->track->other_records < AG_OTHER_RECORDS;
+    const CUgraphNode *last = NULL;
+    CUresult ret = ag_real(log->cap->drv, cuGraphCreate)(&p->graph, 0);
+    for (uint32_t i = p->first; i != AG_NO_OP && ret == CUDA_SUCCESS; i = g->place[i].next) {
+        struct ag_node *node = &g->node[i];
         if (elides && is_record(log, i) && is_dead(log, i)) {
             g->elided++;
             continue;
         }
         g->of_kind[node->sig->func->kind]++;
-        ret = add_node(g, log, node, last);
+        ret = add_node(p->graph, log, node, last);
         last = &node->node;
+    }
+    return ret;
+}
+
+static CUresult make_pieces(struct ag_graph *g, struct ag_oplog *log)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    CUresult ret = CUDA_SUCCESS;
+    for (uint32_t k = 0; k < g->pieces && ret == CUDA_SUCCESS; k++) {
+        struct ag_piece *p = &g->piece[k];
+        if (!p->is_graph)
+            continue;
+        ret = add_nodes(g, p, log);
+        if (ret == CUDA_SUCCESS)
+            ret = ag_real(drv, cuGraphInstantiateWithFlags)(&p->exec, p->graph, 0);
+        if (ret == CUDA_SUCCESS)
+            ret = ag_real(drv, cuGraphUpload)(p->exec, p->stream->handle);
     }
     return ret;
 }
@@ -243,18 +267,15 @@ struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why)
         return NULL;
     ag_events_compare(log);
     *out_why = AG_REFUSAL_SHORT;
-    if (!choose_body(log, g)) {
+    if (!choose_pieces(log, g)) {
         ag_graph_destroy(g, drv);
         return NULL;
     }
     /* Another thread's global-mode capture must not see our calls as its own mistake. */
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
-    CUresult ret = add_nodes(g, log);
-    if (ret == CUDA_SUCCESS)
-        ret = ag_real(drv, cuGraphInstantiateWithFlags)(&g->exec, g->graph, 0);
-    if (ret == CUDA_SUCCESS)
-        ret = ag_real(drv, cuGraphUpload)(g->exec, g->stream->handle);
+    place_ops(g, log);
+    const CUresult ret = make_pieces(g, log);
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
     *out_why = AG_REFUSAL_BUILD_FAILED;
     if (ret != CUDA_SUCCESS) {
@@ -296,7 +317,7 @@ static bool tells(const struct ag_node *node, const unsigned char *was, const un
 /* A record that the graph leaves out, and that no other one stands for any more. */
 static bool is_missed(const struct ag_graph *g, const struct ag_oplog *log, uint32_t i)
 {
-    return !g->node[i].node && i >= g->first && i < g->end && !is_dead(log, i);
+    return !g->node[i].node && g->piece[g->place[i].piece].is_graph && !is_dead(log, i);
 }
 
 enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
@@ -317,7 +338,7 @@ enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_
         if (is_missed(g, log, i))
             return AG_REFUSAL_OTHER_RECORDS;
         const bool told = tells(node, g->args + node->args, args);
-        if (told && patch_node(g, log, node, args) != CUDA_SUCCESS)
+        if (told && patch_node(g->piece[g->place[i].piece].exec, log, node, args) != CUDA_SUCCESS)
             return AG_REFUSAL_PATCH_FAILED;
         node->patched += told;
         if (g->changed)
@@ -329,23 +350,22 @@ enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_
     return AG_REFUSAL_NONE;
 }
 
-CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv)
-{
-    return ag_real(drv, cuGraphLaunch)(g->exec, g->stream->handle);
-}
-
 /* Destroying an exec, like making one, ends a global-mode capture of another thread, even a capture
  * that has nothing to do with it (conformance fact capture.elsewhere.graph_exec_destroy). */
 void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
-    if (g->exec)
-        ag_real(drv, cuGraphExecDestroy)(g->exec);
-    if (g->graph)
-        ag_real(drv, cuGraphDestroy)(g->graph);
+    for (uint32_t k = 0; g->piece && k < g->pieces; k++) {
+        if (g->piece[k].exec)
+            ag_real(drv, cuGraphExecDestroy)(g->piece[k].exec);
+        if (g->piece[k].graph)
+            ag_real(drv, cuGraphDestroy)(g->piece[k].graph);
+    }
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
     free(g->node);
+    free(g->place);
+    free(g->piece);
     free(g->args);
     free(g->changed);
     free(g);

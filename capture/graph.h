@@ -1,8 +1,8 @@
-/* capture/graph.h - a segment as an executable CUDA graph: build, patch, launch, destroy.
+/* capture/graph.h - a segment as executable CUDA graphs, one or several: build, patch, launch, destroy.
  * Called by  capture/replay.c            Calls  the driver
  * Threads    caller holds the lock of the log the ops are in
- * Promise    a chain of kernel, memcpy and event record nodes in the order of the ops, so it runs as the stream
- * would have run them. What the exec holds is mirrored byte for byte in `args`; a patch that fails leaves the
+ * Promise    chains of kernel, memcpy and event record nodes in the order of the ops, so each runs as its stream
+ * would have run them (how they are divided: pieces.h). What the exec holds is mirrored byte for byte in `args`; a patch that fails leaves the
  * graph unusable.
  * Start at   ag_graph_build()
  *
@@ -13,13 +13,13 @@
 #ifndef AG_CAPTURE_GRAPH_H
 #define AG_CAPTURE_GRAPH_H
 
-#include "capture/oplog.h"
+#include "capture/pieces.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* NULL in place of `node`: the op is not in the graph. */
+/* NULL in place of `node`: the op is in no graph. */
 struct ag_node {
     CUgraphNode node;
     struct ag_sig *sig;
@@ -28,23 +28,23 @@ struct ag_node {
     uint64_t patched;     /* times */
 };
 
-/* Where which records are overtaken has changed as often as this in a stream, all get nodes there. */
+/* Where which records are overtaken has changed as often as this in a track, all get nodes there. */
 #define AG_OTHER_RECORDS 4
 
 struct ag_graph {
-    CUgraph graph;
-    CUgraphExec exec;
-    uint32_t number;  /* in its stream, what policy knows it by */
-    uint32_t serial;  /* in the process, from 1: the N of dump files */
+    struct ag_track *track;
+    uint32_t number;  /* in its track, what policy knows it by */
     uint32_t segment; /* policy's name of the segment */
     uint32_t entry;   /* in the budget */
-    struct ag_stream *stream;
     uint64_t bytes; /* estimate: host and device memory (table in docs/ARCHITECTURE.md) */
     uint64_t replays, patched_launches, build_ns;
     uint32_t n;                    /* ops of the segment */
-    uint32_t first, end;           /* those in the graph; before and behind are records alone */
-    uint32_t of_kind[AG_OP_KINDS]; /* in the graph */
-    uint32_t elided;               /* records between them that are dead (struct ag_event_record) */
+    uint32_t pieces, execs;        /* how many; how many of them are graphs */
+    uint32_t tail;                 /* pieces from here on are no graphs */
+    uint32_t of_kind[AG_OP_KINDS]; /* in graphs */
+    uint32_t elided;               /* records in graphs that are dead (struct ag_event_record) */
+    struct ag_piece *piece;        /* [pieces] */
+    struct ag_place *place;        /* [n] */
     struct ag_node *node;          /* [n] */
     size_t args_used;
     unsigned char *args; /* [args_used] what the exec's nodes hold */
@@ -57,14 +57,11 @@ uint64_t ag_graph_estimate(const struct ag_oplog *log);
 /* Builds from the ops of the open segment. NULL: refused, *out_why says why and nothing is left
  * behind. */
 struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why);
-/* Records that a segment begins or ends with stay out of its graph: a node costs a launch 0.8 us, a call 0.13; and
- * a record that the queue has room for must not wait for room for a graph.
- * Makes the exec hold the arguments of the log's ops, which have the graph's signatures in the
+/* Makes the execs hold the arguments of the log's ops, which have the graph's signatures in the
  * graph's order. A refusal: of the driver, or because a record that the graph leaves out is not dead any more; the
  * graph must be destroyed. *out_nodes, *out_bytes: what was patched. */
 enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
                                uint64_t *out_bytes);
-CUresult ag_graph_launch(struct ag_graph *g, const struct ag_driver *drv);
 void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv);
 
 /* kernelParams for packed arguments: pointers into `args`, valid until the next call with this log.

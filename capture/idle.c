@@ -92,7 +92,7 @@ void ag_idle_tell(struct ag_oplog *log)
     const uint64_t ns = atomic_exchange(&log->idle.ns, 0);
     HASH_FIND_PTR(log->streams, &of, s);
     if (s && ns)
-        ag_policy_idle(s->policy, ns);
+        ag_policy_idle(s->track->policy, ns);
 }
 
 static void watch(struct ag_oplog *log, CUstream stream)
@@ -109,9 +109,12 @@ void ag_idle_forget(struct ag_oplog *log, const struct ag_stream *s)
         watch(log, NULL);
 }
 
-void ag_idle_watch(struct ag_oplog *log, const struct ag_stream *s)
+void ag_idle_watch(struct ag_oplog *log, const struct ag_track *t)
 {
-    const bool measured = ag_policy_on_trial(s->policy) && !ag_policy_aside(s->policy);
+    const struct ag_stream *s = t->stream[0];
+    const bool measured = ag_policy_on_trial(t->policy) && !ag_policy_aside(t->policy);
+    if (!s || t->streams > 1)
+        return;
     if (!measured)
         ag_idle_forget(log, s);
     else if (atomic_load_explicit(&log->idle.of, memory_order_relaxed) != s->handle)

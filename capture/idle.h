@@ -28,8 +28,9 @@ void ag_idle_mark(struct ag_capture *cap, enum ag_row row, CUevent event, CUstre
 void ag_idle_end(struct ag_oplog *log);
 /* An op has come, and a stream is in a trial: policy is told how long that was idle before. */
 void ag_idle_tell(struct ag_oplog *log);
-/* Whether this stream is in a trial may have changed. */
-void ag_idle_watch(struct ag_oplog *log, const struct ag_stream *s);
+/* Whether this track is in a trial may have changed. Of one with several streams it is not known when all of them are
+ * idle: there that time counts. */
+void ag_idle_watch(struct ag_oplog *log, const struct ag_track *t);
 /* It is gone. */
 void ag_idle_forget(struct ag_oplog *log, const struct ag_stream *s);
 

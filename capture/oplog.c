@@ -2,11 +2,10 @@
 #define HASH_NONFATAL_OOM 1
 #include "capture/oplog.h"
 #include "capture/event.h"
-#include "capture/graph.h"
 #include "capture/guard.h"
 #include "capture/idle.h"
 #include "capture/progress.h"
-#include "capture/record.h"
+#include "capture/track.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
 #include <string.h>
@@ -104,14 +103,13 @@ static struct ag_stream *make_stream(struct ag_oplog *log, CUstream handle)
         return NULL;
     s->handle = handle;
     s->log = log;
-    s->policy = ag_policy_create(&log->cap->limits);
     const unsigned before = HASH_COUNT(log->streams);
-    if (s->policy)
+    if (ag_track_make(log, s))
         HASH_ADD_PTR(log->streams, handle, s);
-    if (s->policy && HASH_COUNT(log->streams) > before)
+    if (s->track && HASH_COUNT(log->streams) > before)
         return s;
-    if (s->policy)
-        ag_policy_destroy(s->policy);
+    if (s->track)
+        ag_track_leave(s);
     free(s);
     return NULL;
 }
@@ -127,7 +125,7 @@ struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle)
     if (!belongs(log, handle, &id) || (!s && !(s = make_stream(log, handle))))
         return NULL;
     if (s->id != id) {
-        ag_stream_forget(s);
+        ag_track_forget(s->track);
         s->apart = is_apart(log->cap, handle);
     }
     s->id = id;
@@ -136,40 +134,11 @@ struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle)
     return s;
 }
 
-static void drop_graphs(struct ag_stream *s)
-{
-    struct ag_counters *counters = s->log->cap->counters;
-    for (uint32_t i = 1; i < s->graphs; i++) {
-        struct ag_graph *g = s->graph[i];
-        if (!g)
-            continue;
-        ag_record_graph(s->log->cap, g);
-        ag_budget_release(s->log->budget, g->entry);
-        s->log->by_entry[g->entry] = NULL;
-        ag_count_down(&counters->graphs_live, 1);
-        ag_count_down(&counters->graph_bytes, g->bytes);
-        ag_graph_destroy(g, s->log->cap->drv);
-    }
-    free(s->graph);
-    s->graph = NULL;
-    s->graphs = 0;
-}
-
-void ag_stream_forget(struct ag_stream *s)
-{
-    drop_graphs(s);
-    ag_policy_forget(s->policy);
-    atomic_store(&s->aside, false);
-}
-
 void ag_stream_free(struct ag_stream *s)
 {
     struct ag_oplog *log = s->log;
-    drop_graphs(s);
-    ag_policy_destroy(s->policy);
+    ag_track_leave(s);
     HASH_DEL(log->streams, s);
-    if (log->last == s)
-        log->last = NULL;
     ag_idle_forget(log, s);
     atomic_fetch_add(&log->cap->epoch, 1);
     free(s);
@@ -178,7 +147,7 @@ void ag_stream_free(struct ag_stream *s)
 void ag_oplog_forget(struct ag_oplog *log)
 {
     for (struct ag_stream *s = log->streams; s; s = s->hh.next)
-        ag_stream_forget(s);
+        ag_track_forget(s->track);
     log->generation++;
     for (unsigned i = 0; i < AG_MADE_SLOTS; i++)
         atomic_store_explicit(&log->made[i], NULL, memory_order_relaxed);
@@ -360,7 +329,7 @@ bool ag_oplog_try_enter(struct ag_oplog *log)
     return true;
 }
 
-void ag_oplog_submits(struct ag_oplog *log)
+void ag_oplog_submits(struct ag_oplog *log, const struct ag_stream *s)
 {
     const uint32_t n = atomic_load_explicit(&log->submission, memory_order_relaxed) + 1;
     if (!ag_thread.number)
@@ -368,8 +337,8 @@ void ag_oplog_submits(struct ag_oplog *log)
     atomic_store_explicit(&log->submission, n ? n : 1, memory_order_relaxed);
     atomic_store_explicit(&log->submitter, ag_thread.number, memory_order_relaxed);
     /* Released, as the next: who reads it reads this number or a later one afterwards. */
-    atomic_store_explicit(&log->submitting_apart, log->cur->apart, memory_order_release);
-    atomic_store_explicit(&log->submitting, log->cur->handle, memory_order_release);
+    atomic_store_explicit(&log->submitting_apart, s->apart, memory_order_release);
+    atomic_store_explicit(&log->submitting, s->handle, memory_order_release);
 }
 
 void ag_oplog_submitted(struct ag_oplog *log)

@@ -26,6 +26,7 @@ extern "C" {
 
 #define AG_CONTEXTS_MAX 256
 #define AG_MADE_SLOTS 1024 /* power of two */
+#define AG_TRACK_STREAMS 16
 
 /* In place of the stream that a call is about. NULL is the legacy stream. */
 #define AG_ABOUT_ALL ((CUstream) ~(uintptr_t)1)
@@ -36,6 +37,18 @@ struct ag_graph;
 struct ag_op {
     struct ag_sig *sig;
     uint32_t args; /* offset of the packed arguments in ag_oplog.args */
+    bool done;     /* has been submitted, though ops before it have not */
+};
+
+/* Streams of a context whose ops are one sequence to policy (track.h), mostly one stream alone. */
+struct ag_track {
+    struct ag_oplog *log;
+    struct ag_policy *policy;
+    struct ag_graph **graph; /* [graphs], by the number policy was given; freed numbers are NULL */
+    uint32_t graphs;
+    uint32_t other_records; /* replays refused for records that were not overtaken any more */
+    uint32_t streams;
+    struct ag_stream *stream[AG_TRACK_STREAMS]; /* by lane (ag_sig_key.lane); NULL: not in use */
 };
 
 /* One CUDA stream of one context, from its first launch to its destruction. When a context ends,
@@ -47,19 +60,27 @@ struct ag_stream {
     bool apart;      /* CU_STREAM_NON_BLOCKING: in no order with the legacy stream */
     uint32_t epoch;  /* ag_capture.epoch when handle and id were last seen to belong together */
     struct ag_oplog *log;
-    struct ag_policy *policy;
-    struct ag_graph **graph; /* [graphs], by the number policy was given; freed numbers are NULL */
-    uint32_t graphs;
+    struct ag_track *track; /* the log's lock */
+    uint32_t lane;          /* in it */
     AG_ATOMIC(bool) aside;      /* policy has stepped aside: read without the lock */
+    AG_ATOMIC(bool) joined;     /* its track has other streams too; likewise */
     AG_ATOMIC(uint32_t) timed;  /* ops that are not held, after a timed record */
-    uint32_t other_records;     /* replays refused for records that were not overtaken any more */
     uint64_t recorded_at;       /* ops that policy had been told of at the last plain record */
     AG_ATOMIC(uint32_t) passed; /* launches since then; lost increments only delay the return */
     UT_hash_handle hh;
 };
 
-/* I1 sent <= n <= room; ops[0, sent) have been submitted, ops[sent, n) are held.
- * I2 n > 0 exactly when `cur` is the stream of all n ops and `open` is counted in ag_open_logs.
+/* How the streams of a context take turns (track.h). */
+struct ag_turns {
+    const struct ag_stream *of; /* of the last op, NULL: none */
+    const void *thread;         /* that made it; what tells threads apart */
+    uint32_t run;               /* ops since another one's */
+    uint32_t shorts;            /* short turns, less some for long ones */
+    uint32_t enough;            /* so many make one track */
+};
+
+/* I1 sent <= n <= room; ops[0, sent) have been submitted, ops[sent, n) are held, but for those that are done.
+ * I2 n > 0 exactly when `cur` is the track of all n ops and `open` is counted in ag_open_logs.
  * I3 every held op's signature is proven.
  * I4 the argument slots of ops do not overlap and lie in args[0, args_used).
  * I5 whoever lets the program see whether work has run has set n to 0 first.
@@ -76,7 +97,8 @@ struct ag_oplog {
     size_t args_used, args_room;
     void **pointers; /* [pointers_room]: kernelParams of the op at hand */
     uint32_t pointers_room;
-    struct ag_stream *cur, *last; /* stream of the open segment; stream of the last op */
+    struct ag_track *cur, *last; /* track of the open segment; of the last op */
+    struct ag_turns turns;
     struct ag_stream *streams;    /* table */
     struct ag_funcs funcs;
     struct ag_sigs sigs;
@@ -166,6 +188,7 @@ struct ag_capture {
     struct ag_first first;
     AG_ATOMIC(uint32_t) capturing; /* program captures under way: nothing is held, nothing built */
     AG_ATOMIC(uint32_t) no_builds; /* a communication kernel was launched */
+    bool keeps_order;              /* across streams too: they are never joined */
     AG_ATOMIC(uint32_t) troubled;  /* logs with a pending error */
     AG_ATOMIC(bool) off;           /* nothing is held any more, for good */
     AG_ATOMIC(const char *) off_reason; /* set first: somebody found a reason under a lock */
@@ -190,8 +213,7 @@ struct ag_oplog *ag_oplog_of(struct ag_capture *cap, CUcontext ctx);
 /* The stream's record. NULL: not a stream of this context, or no memory. Caller holds the log's
  * lock. */
 struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle);
-/* Drops a stream's graphs and everything learned. Nothing is held. */
-void ag_stream_forget(struct ag_stream *s);
+/* Nothing is held. */
 void ag_stream_free(struct ag_stream *s);
 /* Drops everything that refers to functions, signatures or graphs. Nothing is held. */
 void ag_oplog_forget(struct ag_oplog *log);
@@ -219,8 +241,8 @@ bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about);
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about);
 /* Enters like ag_oplog_enter, unless another thread has the lock for longer than a wait between two looks. */
 bool ag_oplog_try_enter(struct ag_oplog *log);
-/* Around the driver calls that submit to the stream of the open segment, under the log's lock. */
-void ag_oplog_submits(struct ag_oplog *log);
+/* Around the driver calls that submit to a stream, under the log's lock. */
+void ag_oplog_submits(struct ag_oplog *log, const struct ag_stream *s);
 void ag_oplog_submitted(struct ag_oplog *log);
 void ag_oplog_leave(struct ag_oplog *log);
 /* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread,

@@ -1,6 +1,7 @@
 /* capture/record.c - see record.h. */
 #include "capture/record.h"
 #include "capture/graph.h"
+#include "capture/track.h"
 #include "shim/observe/dump.h"
 #include <stdlib.h>
 
@@ -23,6 +24,29 @@ static void describe_node(const struct ag_graph *g, const struct ag_node *node,
     };
 }
 
+/* Host and device bytes as ag_graph_estimate() adds them up. */
+static void record_piece(struct ag_capture *cap, const struct ag_graph *g, const struct ag_piece *p,
+                         struct ag_dump_node *nodes, struct ag_dump_param *params)
+{
+    const uint64_t bytes = g->bytes / g->n * p->ops;
+    uint32_t n = 0;
+    for (uint32_t i = p->first; i != AG_NO_OP; i = g->place[i].next)
+        if (g->node[i].node)
+            describe_node(g, &g->node[i], &nodes[n++], params + g->node[i].first_param);
+    const struct ag_dump_graph graph = {
+        .number = p->serial,
+        .node_count = n,
+        .nodes = nodes,
+        .stream = p->stream->id,
+        .context = (uint64_t)(uintptr_t)p->stream->log->ctx,
+        .origin = "launches of one stream between two cuts",
+        .replays = g->replays,
+        .device_bytes = bytes / 14 * 6,
+        .host_bytes = bytes - bytes / 14 * 6,
+    };
+    ag_dump_graph(cap->options, &graph);
+}
+
 void ag_record_graph(struct ag_capture *cap, struct ag_graph *g)
 {
     uint32_t params = 0;
@@ -32,23 +56,9 @@ void ag_record_graph(struct ag_capture *cap, struct ag_graph *g)
         params += g->node[i].sig->func->params;
     struct ag_dump_node *nodes = calloc(g->n, sizeof *nodes);
     struct ag_dump_param *param = calloc(params + 1, sizeof *param);
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < g->n && nodes && param; i++)
-        if (g->node[i].node)
-            describe_node(g, &g->node[i], &nodes[n++], param + g->node[i].first_param);
-    const struct ag_dump_graph graph = {
-        .number = g->serial,
-        .node_count = n,
-        .nodes = nodes,
-        .stream = g->stream->id,
-        .context = (uint64_t)(uintptr_t)g->stream->log->ctx,
-        .origin = "launches of one stream between two cuts",
-        .replays = g->replays,
-        .device_bytes = g->bytes / 14 * 6,
-        .host_bytes = g->bytes - g->bytes / 14 * 6,
-    };
-    if (nodes && param)
-        ag_dump_graph(cap->options, &graph);
+    for (uint32_t k = 0; k < g->pieces && nodes && param; k++)
+        if (g->piece[k].is_graph)
+            record_piece(cap, g, &g->piece[k], nodes, param);
     free(nodes);
     free(param);
 }
@@ -63,9 +73,9 @@ void ag_record_all(struct ag_capture *cap)
                                         AG_ABOUT_NO_STREAM)) /* its graphs stay as first written */
             continue;
         for (const struct ag_stream *s = log->streams; s; s = s->hh.next)
-            for (uint32_t k = 1; k < s->graphs; k++)
-                if (s->graph[k])
-                    ag_record_graph(cap, s->graph[k]);
+            for (uint32_t k = 1; ag_track_first(s->track) == s && k < s->track->graphs; k++)
+                if (s->track->graph[k])
+                    ag_record_graph(cap, s->track->graph[k]);
         ag_oplog_leave(log);
     }
 }

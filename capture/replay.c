@@ -4,6 +4,7 @@
 #include "capture/graph.h"
 #include "capture/idle.h"
 #include "capture/record.h"
+#include "capture/track.h"
 #include "capture/transfer.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
@@ -21,7 +22,7 @@ void ag_oplog_keep_error(struct ag_oplog *log, CUresult ret)
 
 /* Refused by the driver it would have left the event at its record before. That one may have been left out of a graph:
  * a second try for it, which stands for more, but for nothing that was not called before this. */
-static CUresult submit_record(struct ag_oplog *log, const void *words)
+static CUresult submit_record(struct ag_oplog *log, const struct ag_stream *s, const void *words)
 {
     const struct ag_driver *drv = log->cap->drv;
     struct ag_event_record r;
@@ -29,29 +30,29 @@ static CUresult submit_record(struct ag_oplog *log, const void *words)
     ag_event_submitted(log, words);
     return CUDA_SUCCESS;
 #endif
-    const CUresult ret = ag_make_transfer(drv, AG_OP_RECORD, words, log->cur->handle);
+    const CUresult ret = ag_make_transfer(drv, AG_OP_RECORD, words, s->handle);
     memcpy(&r, words, sizeof r);
     if (ret != CUDA_SUCCESS && r.covers)
-        ag_make_transfer(drv, AG_OP_RECORD, words, log->cur->handle);
+        ag_make_transfer(drv, AG_OP_RECORD, words, s->handle);
     ag_event_submitted(log, words);
     return ret;
 }
 
-static CUresult submit_op(struct ag_oplog *log, const struct ag_op *op)
+static CUresult submit_to(struct ag_oplog *log, const struct ag_stream *s, const struct ag_op *op)
 {
     const struct ag_driver *drv = log->cap->drv;
     const enum ag_op_kind kind = op->sig->func->kind;
     if (kind == AG_OP_RECORD)
-        return submit_record(log, log->args + op->args);
+        return submit_record(log, s, log->args + op->args);
     if (kind != AG_OP_KERNEL)
-        return ag_make_transfer(drv, kind, log->args + op->args, log->cur->handle);
+        return ag_make_transfer(drv, kind, log->args + op->args, s->handle);
     const struct ag_sig_key *key = &op->sig->key;
     const struct ag_config *c = &key->config;
     void **params = ag_op_pointers(log, op->sig->func, log->args + op->args);
     if (!key->attrs)
         return ag_real(drv, cuLaunchKernel)(key->handle, c->grid[0], c->grid[1], c->grid[2],
                                             c->block[0], c->block[1], c->block[2], c->shared_bytes,
-                                            log->cur->handle, params, NULL);
+                                            s->handle, params, NULL);
     struct ag_attrs attrs = *ag_attrs_at(&log->attrs, key->attrs);
     const CUlaunchConfig config = {
         .gridDimX = c->grid[0],
@@ -61,11 +62,21 @@ static CUresult submit_op(struct ag_oplog *log, const struct ag_op *op)
         .blockDimY = c->block[1],
         .blockDimZ = c->block[2],
         .sharedMemBytes = c->shared_bytes,
-        .hStream = log->cur->handle,
+        .hStream = s->handle,
         .attrs = attrs.attr,
         .numAttrs = attrs.n,
     };
     return ag_real(drv, cuLaunchKernelEx)(&config, key->handle, params, NULL);
+}
+
+static CUresult submit_op(struct ag_oplog *log, struct ag_op *op)
+{
+    op->done = true;
+#ifdef AG_MUTANT_WAIT_DROPPED /* a stream does not wait for the other one */
+    if (op->sig->func->kind == AG_OP_WAIT)
+        return CUDA_SUCCESS;
+#endif
+    return submit_to(log, ag_track_stream(log->cur, op->sig), op);
 }
 
 static void submitted(struct ag_oplog *log)
@@ -79,18 +90,25 @@ static uint32_t launches_held(const struct ag_oplog *log)
 {
     uint32_t n = 0;
     for (uint32_t i = log->sent; i < log->n; i++)
-        n += log->ops[i].sig->func->kind == AG_OP_KERNEL;
+        n += log->ops[i].sig->func->kind == AG_OP_KERNEL && !log->ops[i].done;
     return n;
 }
 
-/* Submits held ops one by one until `end` of them all are. Returns the status of the last. */
-static CUresult send_until(struct ag_oplog *log, uint32_t end)
+/* Submits held ops one by one until all are. Returns the status of the last. */
+static CUresult send_all(struct ag_oplog *log)
 {
+    const struct ag_stream *to = NULL;
     CUresult last = CUDA_SUCCESS;
-    ag_oplog_submits(log);
-    for (uint32_t i = log->sent; i < end; i++) {
+    for (uint32_t i = log->sent; i < log->n; i++) {
         if (last != CUDA_SUCCESS)
             ag_oplog_keep_error(log, last);
+        last = CUDA_SUCCESS;
+        if (log->ops[i].done)
+            continue;
+        if (to != ag_track_stream(log->cur, log->ops[i].sig)) {
+            to = ag_track_stream(log->cur, log->ops[i].sig);
+            ag_oplog_submits(log, to);
+        }
 #if defined(AG_MUTANT_LOST_OP)
         if (i == log->sent + 1 && log->n - log->sent > 3)
             continue;
@@ -111,7 +129,6 @@ static CUresult send_until(struct ag_oplog *log, uint32_t end)
             ag_count(&log->cap->counters->flush_errors, 1);
     }
     ag_oplog_submitted(log);
-    log->sent = end;
     return last;
 }
 
@@ -120,40 +137,89 @@ CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why)
     if (log->sent == log->n)
         return CUDA_SUCCESS;
     ag_count(&log->cap->counters->eager[why], launches_held(log));
-    const CUresult last = send_until(log, log->n);
+    const CUresult last = send_all(log);
     submitted(log);
     return last;
 }
 
-static void forget_graph(struct ag_stream *s, struct ag_graph *g)
+static void forget_graph(struct ag_graph *g)
 {
-    struct ag_oplog *log = s->log;
+    struct ag_track *t = g->track;
+    struct ag_oplog *log = t->log;
     ag_record_graph(log->cap, g);
-    ag_policy_dropped(s->policy, g->segment);
+    ag_policy_dropped(t->policy, g->segment);
     ag_budget_release(log->budget, g->entry);
     log->by_entry[g->entry] = NULL;
-    s->graph[g->number] = NULL;
-    ag_count_down(&log->cap->counters->graphs_live, 1);
+    t->graph[g->number] = NULL;
+    ag_count_down(&log->cap->counters->graphs_live, g->execs);
     ag_count_down(&log->cap->counters->graph_bytes, g->bytes);
     ag_graph_destroy(g, log->cap->drv);
 }
 
+/* The first of its CUDA graphs has it. */
+static uint32_t serial_of(const struct ag_graph *g)
+{
+    uint32_t k = 0;
+    while (!g->piece[k].is_graph)
+        k++;
+    return g->piece[k].serial;
+}
+
 static void refuse(struct ag_graph *g, enum ag_refusal why, CUresult ret)
 {
-    ag_log(AG_LEVEL_WARN, "graph %u: %s, code %d", g->serial, ag_refusal_sentence(why), (int)ret);
-    forget_graph(g->stream, g);
+    ag_log(AG_LEVEL_WARN, "graph %u: %s, code %d", serial_of(g), ag_refusal_sentence(why),
+           (int)ret);
+    forget_graph(g);
 }
 
-/* The records in the graph, and those that it leaves out. */
-static void records_submitted(struct ag_oplog *log, const struct ag_graph *g)
+/* All ops of the piece are in a graph that has been launched. */
+static void launched(struct ag_oplog *log, const struct ag_graph *g, const struct ag_piece *p)
 {
-    const uint32_t records = g->of_kind[AG_OP_RECORD] + g->elided;
-    for (uint32_t i = g->first; records && i < g->end; i++)
-        if (log->ops[i].sig->func->kind == AG_OP_RECORD)
-            ag_event_submitted(log, log->args + log->ops[i].args);
+    for (uint32_t i = p->first; i != AG_NO_OP; i = g->place[i].next) {
+        struct ag_op *op = &log->ops[i];
+        op->done = true;
+        if (op->sig->func->kind == AG_OP_RECORD)
+            ag_event_submitted(log, log->args + op->args);
+    }
 }
 
-/* NONE: the segment has been launched as one graph, but for records behind it, which are still held. */
+static CUresult launch(struct ag_oplog *log, const struct ag_piece *p)
+{
+    ag_oplog_submits(log, p->stream);
+    const CUresult ret = ag_real(log->cap->drv, cuGraphLaunch)(p->exec, p->stream->handle);
+    ag_oplog_submitted(log);
+    return ret;
+}
+
+static void call(struct ag_oplog *log, const struct ag_graph *g, const struct ag_piece *p)
+{
+    uint32_t launches = 0;
+    ag_oplog_submits(log, p->stream);
+    for (uint32_t i = p->first; i != AG_NO_OP; i = g->place[i].next) {
+        const CUresult ret = submit_op(log, &log->ops[i]);
+        launches += log->ops[i].sig->func->kind == AG_OP_KERNEL;
+        if (ret != CUDA_SUCCESS) {
+            ag_count(&log->cap->counters->flush_errors, 1);
+            ag_oplog_keep_error(log, ret);
+        }
+    }
+    ag_oplog_submitted(log);
+    ag_count(&log->cap->counters->eager[AG_REFUSAL_SHORT], launches);
+}
+
+static void count_replay(struct ag_oplog *log, struct ag_graph *g)
+{
+    struct ag_counters *counters = log->cap->counters;
+    g->replays++;
+    ag_budget_use(log->budget, g->entry);
+    for (unsigned kind = 0; kind < AG_OP_WAIT; kind++)
+        ag_count(ag_replayed_counter(counters, kind), g->of_kind[kind]);
+    ag_count(&counters->records_elided, g->elided);
+    ag_count(&counters->graph_launches, g->execs);
+}
+
+/* NONE: the segment's graphs have been launched, with what belongs between them. What comes behind the last is
+ * still held. */
 static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
 {
     struct ag_graph *g = log->cur->graph[number];
@@ -165,27 +231,24 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
         refuse(g, why, CUDA_SUCCESS);
         return why;
     }
-    const CUresult before = g->first ? send_until(log, g->first) : CUDA_SUCCESS;
-    if (before != CUDA_SUCCESS)
-        ag_oplog_keep_error(log, before);
-    ag_oplog_submits(log);
-    const CUresult ret = ag_graph_launch(g, log->cap->drv);
-    ag_oplog_submitted(log);
-    if (ret != CUDA_SUCCESS) {
-        refuse(g, AG_REFUSAL_LAUNCH_FAILED, ret);
-        return AG_REFUSAL_LAUNCH_FAILED;
+    for (uint32_t k = 0; k < g->tail; k++) {
+        const struct ag_piece *p = &g->piece[k];
+        if (!p->is_graph) {
+            call(log, g, p);
+            continue;
+        }
+        const CUresult ret = launch(log, p);
+        if (ret != CUDA_SUCCESS) {
+            refuse(g, AG_REFUSAL_LAUNCH_FAILED, ret);
+            return AG_REFUSAL_LAUNCH_FAILED;
+        }
+        if (g->pieces > 1 || g->of_kind[AG_OP_RECORD] + g->elided)
+            launched(log, g, p);
     }
-    log->sent = g->end;
-    records_submitted(log, g);
-    if (log->sent == log->n)
+    if (g->pieces == 1)
         submitted(log);
     atomic_store_explicit(&log->wanted, 0, memory_order_relaxed);
-    g->replays++;
-    ag_budget_use(log->budget, g->entry);
-    for (unsigned kind = 0; kind < AG_OP_KINDS; kind++)
-        ag_count(ag_replayed_counter(counters, kind), g->of_kind[kind]);
-    ag_count(&counters->records_elided, g->elided);
-    ag_count(&counters->graph_launches, 1);
+    count_replay(log, g);
     if (nodes) {
         g->patched_launches++;
         ag_count(&counters->nodes_patched, nodes);
@@ -194,9 +257,9 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
     return AG_REFUSAL_NONE;
 }
 
-/* A number for a new graph of the stream: the smallest free one, so the table stays as small as the
+/* A number for a new graph of the track: the smallest free one, so the table stays as small as the
  * graphs are many. */
-static uint32_t free_number(struct ag_stream *s)
+static uint32_t free_number(struct ag_track *s)
 {
     uint32_t i = 1;
     while (i < s->graphs && s->graph[i])
@@ -219,7 +282,7 @@ static uint32_t free_number(struct ag_stream *s)
 static void obey_budget(struct ag_oplog *log)
 {
     for (uint32_t victim; (victim = ag_budget_victim(log->budget));) {
-        forget_graph(log->by_entry[victim]->stream, log->by_entry[victim]);
+        forget_graph(log->by_entry[victim]);
         ag_count(&log->cap->counters->graphs_evicted, 1);
     }
 }
@@ -229,12 +292,16 @@ static void adopt(struct ag_oplog *log, struct ag_graph *g)
     struct ag_counters *counters = log->cap->counters;
     log->cur->graph[g->number] = g;
     log->by_entry[g->entry] = g;
-    ag_count(&counters->graphs_built, 1);
-    ag_count(&counters->graphs_live, 1);
+    for (uint32_t k = 0; k < g->pieces; k++) {
+        if (!g->piece[k].is_graph)
+            continue;
+        ag_count(&counters->graphs_built, 1);
+        g->piece[k].serial = (uint32_t)ag_count_read(&counters->graphs_built);
+    }
+    ag_count(&counters->graphs_live, g->execs);
     ag_count(&counters->graph_bytes, g->bytes);
     ag_count(&counters->build_ns_total, g->build_ns);
     ag_count_max(&counters->build_ns_max, g->build_ns);
-    g->serial = (uint32_t)ag_count_read(&counters->graphs_built);
     ag_record_graph(log->cap, g);
 }
 
@@ -321,7 +388,7 @@ static struct ag_graph *make_graph(struct ag_oplog *log, enum ag_refusal *out_wh
 static void build(struct ag_oplog *log, uint32_t segment)
 {
     enum ag_refusal why = may_build(log);
-    ag_oplog_submits(log); /* a driver may wait for the device here as well */
+    ag_oplog_submits(log, ag_track_stream(log->cur, log->ops[0].sig)); /* may wait for the device here as well */
     struct ag_graph *g = why == AG_REFUSAL_NONE ? make_graph(log, &why) : NULL;
     ag_oplog_submitted(log);
     if (g) {
@@ -340,28 +407,30 @@ static void build(struct ag_oplog *log, uint32_t segment)
 }
 
 /* Whether policy looks at the stream, for threads that do not take the lock. */
-static void note_aside(struct ag_stream *s)
+static void note_aside(struct ag_track *t)
 {
-    const bool aside = ag_policy_aside(s->policy);
-    if (aside && !atomic_load_explicit(&s->aside, memory_order_relaxed)) {
-        ag_count(&s->log->cap->counters->asides, 1);
-        ag_idle_watch(s->log, s);
+    const bool aside = ag_policy_aside(t->policy);
+    if (t->streams > 1) /* the next op ends that */
+        return;
+    if (aside && !ag_track_is_aside(t)) {
+        ag_count(&t->log->cap->counters->asides, 1);
+        ag_idle_watch(t->log, t);
     }
-    atomic_store_explicit(&s->aside, aside, memory_order_relaxed);
+    ag_track_set_aside(t, aside);
 }
 
-void ag_oplog_time(struct ag_oplog *log, struct ag_stream *s)
+void ag_oplog_time(struct ag_oplog *log, struct ag_track *t)
 {
     struct ag_counters *counters = log->cap->counters;
-    if (!ag_policy_wants_time(s->policy))
+    if (!ag_policy_wants_time(t->policy))
         return;
-    const bool chosen = ag_policy_time(s->policy, ag_now_ns()) == AG_PACE_CHOSEN;
-    const enum ag_pace_kind pace = ag_policy_pace(s->policy);
+    const bool chosen = ag_policy_time(t->policy, ag_now_ns()) == AG_PACE_CHOSEN;
+    const enum ag_pace_kind pace = ag_policy_pace(t->policy);
     ag_count(&counters->pace_trials, chosen);
     ag_count(&counters->pace_eager, chosen && pace == AG_PACE_EAGER);
     ag_count(&counters->pace_patient, chosen && pace == AG_PACE_PATIENT);
-    ag_idle_watch(log, s);
-    note_aside(s);
+    ag_idle_watch(log, t);
+    note_aside(t);
 }
 
 static void close_segment(struct ag_oplog *log)
@@ -389,8 +458,7 @@ CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_r
         return CUDA_SUCCESS;
     if (verdict.use == AG_USE_REPLAY && log->sent == 0) {
         const enum ag_refusal refused = replay(log, verdict.graph);
-        if (refused != AG_REFUSAL_NONE)
-            why = refused;
+        why = refused != AG_REFUSAL_NONE ? refused : AG_REFUSAL_SHORT;
 #ifdef AG_MUTANT_FAILURE_TOLD /* the program hears of a graph that it knows nothing of */
         if (refused != AG_REFUSAL_NONE)
             ag_oplog_keep_error(log, CUDA_ERROR_UNKNOWN);

@@ -22,8 +22,8 @@ CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_r
 void ag_oplog_finish(struct ag_oplog *log, struct ag_verdict verdict, enum ag_refusal why);
 /* Submits what is held, op by op; the segment stays open. Same return. */
 CUresult ag_oplog_flush(struct ag_oplog *log, enum ag_refusal why);
-/* Tells policy the time, if it wants to know it. Caller has entered the log; `s` is a stream of it. */
-void ag_oplog_time(struct ag_oplog *log, struct ag_stream *s);
+/* Tells policy the time, if it wants to know it. Caller has entered the log; `t` is a track of it. */
+void ag_oplog_time(struct ag_oplog *log, struct ag_track *t);
 /* The memory for graphs is the process's. Is this log's share wanted elsewhere, and not used here? */
 bool ag_oplog_is_wanted(struct ag_oplog *log);
 /* Then half of it goes, what was used least recently first, unless a segment is open. */

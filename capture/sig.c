@@ -20,9 +20,9 @@ static bool reserve(struct ag_sigs *sigs)
 }
 
 struct ag_sig *ag_sigs_intern(struct ag_sigs *sigs, struct ag_func *func,
-                              const struct ag_config *config, uint32_t attrs)
+                              const struct ag_config *config, uint32_t attrs, uint32_t lane)
 {
-    const struct ag_sig_key key = {func->handle, *config, func->state_id, attrs, 0};
+    const struct ag_sig_key key = {func->handle, *config, func->state_id, attrs, lane};
     struct ag_sig *sig;
     HASH_FIND(hh, sigs->table, &key, sizeof key, sig);
     if (sig || sigs->count == AG_SIGS_MAX || !reserve(sigs) || !(sig = calloc(1, sizeof *sig)))

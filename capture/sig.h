@@ -28,7 +28,7 @@ struct ag_sig_key {
     struct ag_config config;
     uint32_t state; /* ag_func.state_id in force at the call */
     uint32_t attrs; /* the launch's attributes (attr.h), 0: none */
-    uint32_t unused;
+    uint32_t lane;  /* which stream of its track the op is for */
 };
 
 struct ag_sig {
@@ -52,7 +52,7 @@ static inline struct ag_sig *ag_sigs_at(const struct ag_sigs *sigs, uint32_t id)
 
 /* NULL: out of memory or AG_SIGS_MAX reached. */
 struct ag_sig *ag_sigs_intern(struct ag_sigs *sigs, struct ag_func *func,
-                              const struct ag_config *config, uint32_t attrs);
+                              const struct ag_config *config, uint32_t attrs, uint32_t lane);
 void ag_sigs_clear(struct ag_sigs *sigs);
 
 #ifdef __cplusplus

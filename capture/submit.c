@@ -6,6 +6,7 @@
 #include "capture/idle.h"
 #include "capture/liveness.h"
 #include "capture/replay.h"
+#include "capture/track.h"
 #include "capture/transfer.h"
 #include <stdlib.h>
 #include <string.h>
@@ -49,11 +50,13 @@ static bool is_per_thread(enum ag_row row)
            ag_transfer_is_per_thread(row);
 }
 
-/* The i-th event that the call records, NULL after the last. */
+/* The i-th event that the call records or waits for, NULL after the last. */
 static CUevent event_of(const struct ag_launch *l, unsigned i)
 {
     if (l->kind == AG_OP_RECORD)
         return i ? NULL : (CUevent)(uintptr_t)((const struct ag_event_record *)l->words)->event;
+    if (l->kind == AG_OP_WAIT)
+        return i ? NULL : (CUevent)(uintptr_t)((const struct ag_event_wait *)l->words)->event;
     return ag_attrs_event(l->full, i);
 }
 
@@ -67,7 +70,7 @@ CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refu
     ag_drain(cap, AG_DRAIN_ASYNC, about, l->row);
     for (unsigned i = 0; (event = event_of(l, i)); i++) {
         ag_drain_event(cap, AG_DRAIN_ASYNC, about, event, l->row);
-        if (l->kind != AG_OP_RECORD)
+        if (l->kind == AG_OP_KERNEL)
             ag_event_lost(cap, event);
     }
     const CUresult pending = ag_take_pending(cap);
@@ -185,13 +188,13 @@ static bool copy_args(struct ag_oplog *log, struct ag_sig *sig, const struct ag_
         memcpy(to, l->words, f->bytes);
     else if (l->extra ? !copy_extra(to, f, l->extra) : !copy_params(to, f, l->params))
         return false;
-    log->ops[log->n] = (struct ag_op){sig, (uint32_t)log->args_used};
+    log->ops[log->n] = (struct ag_op){sig, (uint32_t)log->args_used, false};
     return true;
 }
 
-static bool same(const struct ag_sig *sig, const struct ag_launch *l, uint32_t attrs)
+static bool same(const struct ag_sig *sig, const struct ag_launch *l, uint32_t attrs, uint32_t lane)
 {
-    return sig->key.handle == l->handle &&
+    return sig->key.handle == l->handle && sig->key.lane == lane &&
            !memcmp(&sig->key.config, &l->config, sizeof l->config) &&
            sig->key.state == sig->func->state_id && sig->key.attrs == attrs;
 }
@@ -200,12 +203,12 @@ static bool same(const struct ag_sig *sig, const struct ag_launch *l, uint32_t a
 static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
                                 const struct ag_launch *l, enum ag_refusal *out_why)
 {
-    const uint32_t expected = ag_policy_expect(s->policy);
+    const uint32_t expected = ag_policy_expect(s->track->policy);
     uint32_t attrs;
     *out_why = AG_REFUSAL_NO_MEMORY;
     if (!ag_attrs_intern(&log->attrs, l->full, &attrs))
         return NULL;
-    if (expected && same(ag_sigs_at(&log->sigs, expected), l, attrs))
+    if (expected && same(ag_sigs_at(&log->sigs, expected), l, attrs, s->lane))
         return ag_sigs_at(&log->sigs, expected);
     struct ag_func *f = l->kind == AG_OP_KERNEL
                             ? ag_funcs_get(&log->funcs, log->cap->drv, l->handle)
@@ -218,7 +221,7 @@ static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
     if (f->barrier || !f->usable)
         return NULL;
     *out_why = AG_REFUSAL_NO_MEMORY;
-    return ag_sigs_intern(&log->sigs, f, &l->config, attrs);
+    return ag_sigs_intern(&log->sigs, f, &l->config, attrs, s->lane);
 }
 
 /* Too many signatures for the tables: forget them all and start again. */
@@ -228,12 +231,12 @@ static void make_room(struct ag_oplog *log)
         ag_oplog_forget(log);
 }
 
-static void open_segment(struct ag_oplog *log, struct ag_stream *s)
+static void open_segment(struct ag_oplog *log, struct ag_track *t)
 {
     if (log->n++)
         return;
-    log->cur = log->last = s;
-    atomic_store_explicit(&log->patience, ag_policy_patience(s->policy), memory_order_relaxed);
+    log->cur = log->last = t;
+    atomic_store_explicit(&log->patience, ag_policy_patience(t->policy), memory_order_relaxed);
     atomic_store_explicit(&log->open, 1, memory_order_relaxed);
     atomic_fetch_add(&ag_open_logs, 1);
     atomic_store_explicit(&log->anchored, 0, memory_order_relaxed);
@@ -257,6 +260,8 @@ static struct decision hold(struct ag_oplog *log, const struct ag_sig *sig, stru
         log->held++;
     else if (sig->func->kind == AG_OP_RECORD)
         ag_event_held(log);
+    else if (sig->func->kind == AG_OP_WAIT)
+        ag_event_awaited(log);
     atomic_store_explicit(&log->arrived, log->n, memory_order_relaxed);
     if (!atomic_load_explicit(&log->holding, memory_order_relaxed)) {
         atomic_store_explicit(&log->holding, 1, memory_order_seq_cst);
@@ -280,8 +285,8 @@ static struct decision unrecorded(struct ag_oplog *log, const struct ag_launch *
 static struct decision unlooked(struct ag_oplog *log, struct ag_stream *s,
                                 const struct ag_launch *l)
 {
-    ag_policy_passed(s->policy, 1);
-    atomic_store(&s->aside, ag_policy_aside(s->policy));
+    ag_policy_passed(s->track->policy, 1);
+    ag_track_set_aside(s->track, ag_policy_aside(s->track->policy));
     return unrecorded(log, l, AG_REFUSAL_ASIDE);
 }
 
@@ -306,17 +311,17 @@ static uint32_t content(const unsigned char *args, uint32_t bytes)
     return (uint32_t)(hash ^ hash >> 32);
 }
 
-static struct decision record(struct ag_oplog *log, struct ag_stream *s, struct ag_sig *sig)
+static struct decision record(struct ag_oplog *log, struct ag_track *t, struct ag_sig *sig)
 {
     if (!log->n && !ag_liveness_ready(log->cap->liveness))
-        ag_policy_spoil(s->policy);
+        ag_policy_spoil(t->policy);
     if (__builtin_expect(atomic_load_explicit(&log->idle.of, memory_order_relaxed) != NULL, 0))
         ag_idle_tell(log);
-    ag_policy_content(s->policy, content(log->args + log->ops[log->n].args, sig->func->bytes));
-    const struct ag_verdict v = ag_policy_op(s->policy, sig->id);
+    ag_policy_content(t->policy, content(log->args + log->ops[log->n].args, sig->func->bytes));
+    const struct ag_verdict v = ag_policy_op(t->policy, sig->id);
     const bool held_before = log->sent < log->n;
     if (v.hold) {
-        open_segment(log, s);
+        open_segment(log, t);
         return hold(log, sig, v);
     }
     struct decision d = {
@@ -326,10 +331,10 @@ static struct decision record(struct ag_oplog *log, struct ag_stream *s, struct 
         ag_oplog_keep_error(log, ret);
     d.why = held_before                                  ? AG_REFUSAL_DIVERGED
             : !sig->proven                               ? AG_REFUSAL_FIRST_SIGHT
-            : ag_policy_pace(s->policy) == AG_PACE_EAGER ? AG_REFUSAL_TRIAL
+            : ag_policy_pace(t->policy) == AG_PACE_EAGER ? AG_REFUSAL_TRIAL
                                                          : AG_REFUSAL_UNSEEN;
     sig->proven = true; /* taken back if the driver refuses it */
-    open_segment(log, s);
+    open_segment(log, t);
     log->sent = log->n;
     return d;
 }
@@ -342,15 +347,24 @@ static void note_use(struct ag_oplog *log)
         atomic_store(&log->used, true);
 }
 
+/* The ops of a segment of several streams are of one thread (track.h). */
+static bool is_other_thread(const struct ag_oplog *log)
+{
+    return log->cur->streams > 1 && log->turns.thread != &ag_thread;
+}
+
 /* The heart: the launch becomes an op of the log, held or sent, or is sent without a trace. */
 static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const struct ag_launch *l)
 {
     const uint32_t calls = atomic_load(&ag_unseen_calls);
     enum ag_refusal why = AG_REFUSAL_NONE;
     note_use(log);
-    if (log->cur && log->cur != s)
+    if (log->cur && (log->cur != s->track || is_other_thread(log)))
         ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC),
                         AG_REFUSAL_OTHER_STREAM);
+    if (log->turns.of != s || log->turns.thread != &ag_thread)
+        ag_track_turn(log, s);
+    log->turns.run++;
     /* Asked again under the lock: whoever ends holding drains under it afterwards. */
     if (atomic_load(&log->cap->off) || atomic_load(&log->cap->capturing))
         return unrecorded(log, l,
@@ -364,7 +378,9 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
         atomic_store_explicit(&s->timed, timed - 1, memory_order_relaxed);
         return unrecorded(log, l, AG_REFUSAL_TIMED);
     }
-    if (ag_policy_aside(s->policy)) /* here because of what was held for another stream */
+    if (ag_policy_aside(s->track->policy) && s->track->streams > 1)
+        ag_track_split(s->track);
+    if (ag_policy_aside(s->track->policy)) /* here because of what was held for another stream */
         return unlooked(log, s, l);
     struct ag_sig *sig = signature(log, s, l, &why);
     if (!sig) {
@@ -376,7 +392,7 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
         return unrecorded(log, l, AG_REFUSAL_ARGUMENTS);
     log->args_used += (sig->func->bytes + 15u) & ~15u;
     log->seen[l->kind]++;
-    return record(log, s, sig);
+    return record(log, s->track, sig);
 }
 
 /* The driver refused a launch that the log took for an op. */
@@ -390,10 +406,11 @@ static void refused(struct ag_oplog *log, const struct decision *d)
 }
 
 /* The device gets the op before the graph is built, which takes a while. */
-static CUresult send_and_build(struct ag_oplog *log, const struct ag_launch *l,
+static CUresult send_and_build(struct ag_stream *s, const struct ag_launch *l,
                                const struct decision *d)
 {
-    ag_oplog_submits(log);
+    struct ag_oplog *log = s->log;
+    ag_oplog_submits(log, s);
     const CUresult ret = send(log->cap, l);
     ag_oplog_submitted(log);
     if (ret != CUDA_SUCCESS)
@@ -445,7 +462,7 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
     }
     ag_count(&log->cap->counters->eager[d.why], l->kind == AG_OP_KERNEL);
     if (d.cut && d.verdict.use == AG_USE_BUILD)
-        return send_and_build(log, l, &d);
+        return send_and_build(s, l, &d);
     if (d.cut)
         ag_oplog_finish(log, d.verdict, AG_REFUSAL_UNSEEN);
     ag_oplog_leave(log);
@@ -460,9 +477,9 @@ static void count_passed(struct ag_stream *s)
     atomic_store_explicit(&s->passed, passed, memory_order_relaxed);
     if (passed < ASIDE_BATCH || !ag_oplog_enter_for(log, s->handle))
         return; /* the batch grows */
-    ag_policy_passed(s->policy, passed);
+    ag_policy_passed(s->track->policy, passed);
     atomic_store(&s->passed, 0);
-    atomic_store(&s->aside, ag_policy_aside(s->policy));
+    ag_track_set_aside(s->track, ag_policy_aside(s->track->policy));
     ag_oplog_leave(log);
     ag_count(&log->cap->counters->launches_seen, passed);
     ag_count(&log->cap->counters->eager[AG_REFUSAL_ASIDE], passed);

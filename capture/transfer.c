@@ -187,6 +187,15 @@ static CUresult send_record(const struct ag_driver *drv, const struct ag_launch 
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+static CUresult send_wait(const struct ag_driver *drv, const struct ag_launch *l)
+{
+    const struct ag_event_wait *w = l->words;
+    const CUevent event = (CUevent)(uintptr_t)w->event;
+    if (l->row == AG_ROW_cuStreamWaitEvent_ptsz)
+        return ag_real(drv, cuStreamWaitEvent_ptsz)(l->stream, event, w->flags);
+    return ag_real(drv, cuStreamWaitEvent)(l->stream, event, w->flags);
+}
+
 CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l)
 {
     switch (l->kind) {
@@ -196,6 +205,8 @@ CUresult ag_send_transfer(const struct ag_driver *drv, const struct ag_launch *l
         return send_fill(drv, l->row, l->words, l->stream);
     case AG_OP_RECORD:
         return send_record(drv, l);
+    case AG_OP_WAIT:
+        return send_wait(drv, l);
     case AG_OP_KERNEL:
     case AG_OP_KINDS:
         break;
@@ -221,6 +232,7 @@ CUresult ag_make_transfer(const struct ag_driver *drv, enum ag_op_kind kind, con
     struct ag_copy c;
     struct ag_fill f;
     struct ag_event_record r;
+    struct ag_event_wait w;
     switch (kind) {
     case AG_OP_COPY:
         memcpy(&c, words, sizeof c);
@@ -231,6 +243,9 @@ CUresult ag_make_transfer(const struct ag_driver *drv, enum ag_op_kind kind, con
     case AG_OP_RECORD:
         memcpy(&r, words, sizeof r);
         return ag_real(drv, cuEventRecord)((CUevent)(uintptr_t)r.event, stream);
+    case AG_OP_WAIT:
+        memcpy(&w, words, sizeof w);
+        return ag_real(drv, cuStreamWaitEvent)(stream, (CUevent)(uintptr_t)w.event, 0);
     case AG_OP_KERNEL:
     case AG_OP_KINDS:
         break;
@@ -251,6 +266,7 @@ bool ag_transfer_is_per_thread(enum ag_row row)
     case AG_ROW_cuMemcpyAsync_ptsz:
     case AG_ROW_cuEventRecord_ptsz:
     case AG_ROW_cuEventRecordWithFlags_ptsz:
+    case AG_ROW_cuStreamWaitEvent_ptsz:
         return true;
     default:
         return false;

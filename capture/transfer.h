@@ -1,5 +1,5 @@
-/* capture/transfer.h - ops that are no launch: copies and memsets of device memory, records of events.
- * Called by  shim/hooks_enqueue.c (they arrive; records: capture/event.c), capture/{submit,replay}.c (they
+/* capture/transfer.h - ops that are no launch: copies and memsets of device memory, records of events and waits for them.
+ * Called by  shim/hooks_enqueue.c (they arrive; events: capture/event.c), capture/{submit,replay}.c (they
  *            are made)
  * Calls      capture/{memory,submit}.c, the driver
  * Threads    any, without locks; ag_send_transfer and ag_make_transfer as their callers need it
@@ -54,13 +54,14 @@ bool ag_transfer_is_per_thread(enum ag_row row);
 static inline ag_counter *ag_seen_counter(struct ag_counters *c, enum ag_op_kind kind)
 {
     ag_counter *const of[AG_OP_KINDS] = {&c->launches_seen, &c->copies_seen, &c->memsets_seen,
-                                         &c->records_seen};
+                                         &c->records_seen, &c->waits_seen};
     return of[kind];
 }
+/* NULL: such ops are in no graph. */
 static inline ag_counter *ag_replayed_counter(struct ag_counters *c, enum ag_op_kind kind)
 {
     ag_counter *const of[AG_OP_KINDS] = {&c->launches_replayed, &c->copies_replayed,
-                                         &c->memsets_replayed, &c->records_replayed};
+                                         &c->memsets_replayed, &c->records_replayed, NULL};
     return of[kind];
 }
 

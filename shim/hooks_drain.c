@@ -36,11 +36,11 @@
         return ag_deliver(AG_CAP, AG_ROW_##symbol, what, ret);                                     \
     }
 
-#define ENQUEUE_FOR(event, symbol, about, parameters, arguments)                                   \
+#define ENQUEUE(symbol, about, parameters, arguments)                                              \
     CUresult ag_hook_##symbol parameters                                                           \
     {                                                                                              \
         AG_ENQUEUES();                                                                             \
-        ag_drain_event(AG_CAP, AG_DRAIN_ASYNC, about, event, AG_ROW_##symbol);                     \
+        ag_drain(AG_CAP, AG_DRAIN_ASYNC, about, AG_ROW_##symbol);                                  \
         const CUresult pending = ag_take_pending(AG_CAP);                                          \
         if (pending != CUDA_SUCCESS)                                                               \
             return pending;                                                                        \
@@ -49,7 +49,6 @@
 
 #define SYNC(...) SYNC_FOR(NULL, __VA_ARGS__)
 #define QUERY(...) QUERY_FOR(NULL, __VA_ARGS__)
-#define ENQUEUE(...) ENQUEUE_FOR(NULL, __VA_ARGS__)
 
 #define PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 #define BOTH(kind, symbol, about, ...)                                                             \
@@ -76,9 +75,6 @@ BOTH(QUERY, cuStreamQuery, s, s, (CUstream s), (s))
 ELAPSED(cuEventElapsedTime)
 ELAPSED(cuEventElapsedTime_v2)
 
-ENQUEUE_FOR(e, cuStreamWaitEvent, s, (CUstream s, CUevent e, unsigned flags), (s, e, flags))
-ENQUEUE_FOR(e, cuStreamWaitEvent_ptsz, PER_THREAD(s), (CUstream s, CUevent e, unsigned flags),
-            (s, e, flags))
 BOTH(ENQUEUE, cuMemcpyHtoDAsync_v2, s, (CUdeviceptr to, const void *from, size_t n, CUstream s),
      (to, from, n, s))
 BOTH(ENQUEUE, cuMemcpyDtoHAsync_v2, s, (void *to, CUdeviceptr from, size_t n, CUstream s),

@@ -85,3 +85,11 @@ RECORD(cuEventRecord_ptsz)
     }
 RECORD_WITH_FLAGS(cuEventRecordWithFlags)
 RECORD_WITH_FLAGS(cuEventRecordWithFlags_ptsz)
+
+#define WAIT(symbol)                                                                               \
+    CUresult ag_hook_##symbol(CUstream stream, CUevent event, unsigned flags)                      \
+    {                                                                                              \
+        return ag_submit_wait(AG_CAP, AG_ROW_##symbol, stream, event, flags);                      \
+    }
+WAIT(cuStreamWaitEvent)
+WAIT(cuStreamWaitEvent_ptsz)

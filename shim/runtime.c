@@ -258,6 +258,7 @@ static void init_capture(void)
         .max_nodes = 1 << 16,
         .pace = (enum ag_pace_kind)runtime.options.pace,
     };
+    cap->keeps_order = getenv("CUDA_DEVICE_MAX_CONNECTIONS") != NULL;
     cap->turned_off = turned_off;
     cap->start_thread = start_thread;
     cap->may_build = may_build;

@@ -41,6 +41,10 @@ typedef _Atomic uint64_t ag_counter;
     AG_COUNTER(records_unproven, "records of events not known to be plain and of the context")     \
     AG_COUNTER(records_timed, "records of events that take the time, which graphs do slowly")      \
     AG_COUNTER(records_sparse, "records made between two graphs, for they are far apart")          \
+    AG_COUNTER(waits_seen, "waits of a stream for an event the program made")                      \
+    AG_COUNTER(waits_held, "waits kept back among the ops of streams that take turns")             \
+    AG_COUNTER(tracks_joined, "times streams that take turns became one sequence")                 \
+    AG_COUNTER(tracks_split, "times they went their own ways again, as graphs did not pay")        \
     AG_COUNTER(graph_launches, "graphs given to the driver")                                       \
     AG_COUNTER(nodes_patched, "graph nodes whose arguments were updated before a launch")          \
     AG_COUNTER(bytes_patched, "argument bytes of those nodes that had changed")                    \
