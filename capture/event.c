@@ -238,8 +238,8 @@ bool ag_event_counts(const struct ag_oplog *log, const struct ag_op *op)
 /* What may become of a record of the event. */
 enum use { USE_UNKNOWN, USE_DOUBTED, USE_TIMED, USE_CAPTURED, USE_PLAIN };
 
-static enum use look_up(struct ag_events *events, CUevent event, CUcontext ctx,
-                        uint64_t *out_entry, uint64_t *out_generation)
+static enum use look_up(struct ag_events *events, CUevent event, CUcontext ctx, uint64_t *out_entry,
+                        uint64_t *out_generation)
 {
     enum use use = USE_UNKNOWN;
     ag_lock_take(&events->lock);
@@ -399,8 +399,9 @@ CUresult ag_submit_wait(struct ag_capture *cap, enum ag_row row, CUstream stream
                                 .stream = stream,
                                 .kind = AG_OP_WAIT,
                                 .words = &w};
-    const bool hold = !ag_thread.busy && !flags && !means_per_thread(&l) && !atomic_load(&cap->off) &&
-                      !atomic_load(&cap->capturing) && is_joined(cap, stream) &&
+    const bool hold = !ag_thread.busy && !flags && !means_per_thread(&l) &&
+                      !atomic_load(&cap->off) && !atomic_load(&cap->capturing) &&
+                      is_joined(cap, stream) &&
                       use_of(cap, event, &w.entry, &w.generation) == USE_PLAIN;
     return hold ? ag_submit_launch(cap, &l) : ag_pass(cap, &l, AG_REFUSAL_NONE);
 }

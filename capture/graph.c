@@ -166,8 +166,7 @@ static CUresult add_node(CUgraph graph, struct ag_oplog *log, struct ag_node *no
     }
     case AG_OP_COPY: {
         const CUDA_MEMCPY3D p = copy_params(args);
-        return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, graph, after, edges, &p,
-                                                  log->ctx);
+        return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, graph, after, edges, &p, log->ctx);
     }
     case AG_OP_FILL: {
         const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);

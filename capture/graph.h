@@ -36,7 +36,7 @@ struct ag_graph {
     uint32_t number;  /* in its track, what policy knows it by */
     uint32_t segment; /* policy's name of the segment */
     uint32_t entry;   /* in the budget */
-    uint64_t bytes; /* estimate: host and device memory (table in docs/ARCHITECTURE.md) */
+    uint64_t bytes;   /* estimate: host and device memory (table in docs/ARCHITECTURE.md) */
     uint64_t replays, patched_launches, build_ns;
     uint32_t n;                    /* ops of the segment */
     uint32_t pieces, execs;        /* how many; how many of them are graphs */

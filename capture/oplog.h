@@ -60,8 +60,8 @@ struct ag_stream {
     bool apart;      /* CU_STREAM_NON_BLOCKING: in no order with the legacy stream */
     uint32_t epoch;  /* ag_capture.epoch when handle and id were last seen to belong together */
     struct ag_oplog *log;
-    struct ag_track *track; /* the log's lock */
-    uint32_t lane;          /* in it */
+    struct ag_track *track;     /* the log's lock */
+    uint32_t lane;              /* in it */
     AG_ATOMIC(bool) aside;      /* policy has stepped aside: read without the lock */
     AG_ATOMIC(bool) joined;     /* its track has other streams too; likewise */
     AG_ATOMIC(uint32_t) timed;  /* ops that are not held, after a timed record */
@@ -99,7 +99,7 @@ struct ag_oplog {
     uint32_t pointers_room;
     struct ag_track *cur, *last; /* track of the open segment; of the last op */
     struct ag_turns turns;
-    struct ag_stream *streams;    /* table */
+    struct ag_stream *streams; /* table */
     struct ag_funcs funcs;
     struct ag_sigs sigs;
     struct ag_attr_table attrs;

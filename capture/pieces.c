@@ -88,30 +88,24 @@ static void place_op(struct division *d, uint32_t i)
         *open = begin(d, i, true) + 1;
 }
 
-/* A chain too short for a graph is made of calls. */
-static void dissolve_short(struct division *d)
+/* A chain too short for a graph is made of calls. Returns whether any other is left: a graph of two launches costs half
+ * of what they do. */
+static bool dissolve_short(struct division *d)
 {
+    bool any = false;
     for (uint32_t k = 0; k < d->pieces; k++) {
         struct ag_piece *p = &d->piece[k];
         uint32_t ops = 0;
         for (uint32_t i = p->first; i != AG_NO_OP; i = d->place[i].next)
             ops += !is_record(d->log, i);
         p->is_graph &= ops >= d->log->cap->limits.min_graph;
+        any |= p->is_graph;
     }
+    return any;
 }
 
-/* One stream's graph always pays. Where there are several it has to spare half of the calls. */
-static bool pays(const struct division *d)
-{
-    uint32_t calls = 0, graphs = 0;
-    for (uint32_t k = 0; k < d->pieces; k++) {
-        graphs += d->piece[k].is_graph;
-        calls += d->piece[k].is_graph ? 1 : d->piece[k].ops;
-    }
-    return graphs && (d->log->cur->streams == 1 || 2 * calls <= d->log->n);
-}
-
-uint32_t ag_pieces_choose(const struct ag_oplog *log, struct ag_place *place, struct ag_piece *piece)
+uint32_t ag_pieces_choose(const struct ag_oplog *log, struct ag_place *place,
+                          struct ag_piece *piece)
 {
     struct division d = {.log = log, .place = place, .piece = piece};
     for (uint32_t i = 0; i < log->n; i++) {
@@ -131,6 +125,5 @@ uint32_t ag_pieces_choose(const struct ag_oplog *log, struct ag_place *place, st
             break;
         }
     }
-    dissolve_short(&d);
-    return pays(&d) ? d.pieces : 0;
+    return dissolve_short(&d) ? d.pieces : 0;
 }

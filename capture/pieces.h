@@ -22,9 +22,9 @@ struct ag_piece {
     struct ag_stream *stream;
     uint32_t first; /* op of the segment that it begins with */
     uint32_t last, ops;
-    bool is_graph;      /* else its ops are given to the driver one by one */
-    uint32_t serial;    /* of a graph, in the process, from 1: the N of dump files */
-    CUgraph graph;      /* NULL until it is made */
+    bool is_graph;   /* else its ops are given to the driver one by one */
+    uint32_t serial; /* of a graph, in the process, from 1: the N of dump files */
+    CUgraph graph;   /* NULL until it is made */
     CUgraphExec exec;
 };
 
@@ -35,8 +35,9 @@ struct ag_place {
 };
 
 /* Divides the open segment. `place` and `piece` have room for as many as it has ops. Returns how many pieces there are,
- * in the order of their first ops; 0: not worth it. */
-uint32_t ag_pieces_choose(const struct ag_oplog *log, struct ag_place *place, struct ag_piece *piece);
+ * in the order of their first ops; 0: none would be a graph. */
+uint32_t ag_pieces_choose(const struct ag_oplog *log, struct ag_place *place,
+                          struct ag_piece *piece);
 
 #ifdef __cplusplus
 }

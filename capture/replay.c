@@ -388,7 +388,8 @@ static struct ag_graph *make_graph(struct ag_oplog *log, enum ag_refusal *out_wh
 static void build(struct ag_oplog *log, uint32_t segment)
 {
     enum ag_refusal why = may_build(log);
-    ag_oplog_submits(log, ag_track_stream(log->cur, log->ops[0].sig)); /* may wait for the device here as well */
+    ag_oplog_submits(
+        log, ag_track_stream(log->cur, log->ops[0].sig)); /* may wait for the device here as well */
     struct ag_graph *g = why == AG_REFUSAL_NONE ? make_graph(log, &why) : NULL;
     ag_oplog_submitted(log);
     if (g) {

@@ -116,9 +116,9 @@ CUresult StreamGetId(CUstream s, unsigned long long *id)
     *id = reinterpret_cast<uintptr_t>(s);
     return Enter("cuStreamGetId");
 }
-CUresult StreamGetFlags(CUstream, unsigned *flags)
+CUresult StreamGetFlags(CUstream s, unsigned *flags)
 {
-    *flags = CU_STREAM_DEFAULT;
+    *flags = self->apart.count(s) ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
     return Enter("cuStreamGetFlags");
 }
 CUresult ParamInfo(CUfunction f, size_t i, size_t *offset, size_t *size)
@@ -245,6 +245,13 @@ CUresult EventRecord(CUevent event, CUstream s)
     const CUresult ret = Enter("cuEventRecord");
     if (ret == CUDA_SUCCESS)
         Execute({ScriptedDriver::RecordText(event), "eager", s});
+    return ret;
+}
+CUresult StreamWaitEvent(CUstream s, CUevent event, unsigned)
+{
+    const CUresult ret = Enter("cuStreamWaitEvent");
+    if (ret == CUDA_SUCCESS)
+        Execute({ScriptedDriver::WaitText(event), "eager", s});
     return ret;
 }
 CUresult AddRecordNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t deps,
@@ -385,6 +392,7 @@ void FillSlots()
     SLOT(cuGraphExecMemcpyNodeSetParams, SetMemcpyParams);
     SLOT(cuMemcpyDtoDAsync_v2, CopyAsync);
     SLOT(cuEventRecord, EventRecord);
+    SLOT(cuStreamWaitEvent, StreamWaitEvent);
     SLOT(cuGraphAddEventRecordNode, AddRecordNode);
     SLOT(cuGraphExecEventRecordNodeSetEvent, SetRecordEvent);
 #define LINE(symbol, type) SLOT(symbol, (FillLine<type>));
@@ -521,6 +529,18 @@ CUresult ScriptedDriver::Fill(enum ag_row row, const ag_fill &f, CUstream stream
 CUresult ScriptedDriver::Record(CUevent event, CUstream stream)
 {
     return ag_submit_record(&cap, AG_ROW_cuEventRecord, event, stream, 0);
+}
+
+CUresult ScriptedDriver::Wait(CUstream stream, CUevent event)
+{
+    return ag_submit_wait(&cap, AG_ROW_cuStreamWaitEvent, stream, event, 0);
+}
+
+std::string ScriptedDriver::WaitText(CUevent event)
+{
+    char text[40];
+    snprintf(text, sizeof text, "wait %zx", reinterpret_cast<size_t>(event));
+    return text;
 }
 
 std::string ScriptedDriver::RecordText(CUevent event)

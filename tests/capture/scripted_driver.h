@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,7 @@ struct ScriptedDriver {
     struct ag_driver table;
     unsigned long long context_id = 7;
     bool turned_off = false, may_build = true, thread_starts = true;
+    std::set<CUstream> apart;          // of CU_STREAM_NON_BLOCKING
     bool may_load = false;             // a module, of the shim's own
     std::function<void()> during_load; // called once, from inside the driver
 
@@ -59,6 +61,9 @@ struct ScriptedDriver {
     // As the hook of cuEventRecord does; the line is "record EVENT", hexadecimal.
     CUresult Record(CUevent event, CUstream stream = nullptr);
     static std::string RecordText(CUevent event);
+    // As the hook of cuStreamWaitEvent does; the line is "wait EVENT", hexadecimal.
+    CUresult Wait(CUstream stream, CUevent event);
+    static std::string WaitText(CUevent event);
     CUresult Synchronize(); // as the hook of cuCtxSynchronize does
     void Loaded(); // as the hook of cuModuleLoadData does, once the driver's own has succeeded
     void Rest();   // as those do that prepare where nothing is enqueued yet
