@@ -91,11 +91,11 @@ struct Program {
         for (uintptr_t i = 0; i < 64; i++)
             ag_event_came(&d.cap, Event(i), CU_EVENT_DISABLE_TIMING);
     }
-    void Launch(CUstream s, int i)
+    void Launch(CUstream s, int i, int more = 0)
     {
         char text[60];
         const int n = snprintf(text, sizeof text, "f <<<%d,32>>> ", 1 + i);
-        const uint64_t value = i;
+        const uint64_t value = i + more;
         asked.push_back({s, Text(text, n, value)});
         EXPECT_EQ(CUDA_SUCCESS, d.Launch8(f, value, 1 + i, s));
     }
@@ -237,7 +237,7 @@ bool Fails(const char *entry, int n)
     p.Loop(40, [&] {
         p.Forks(4, 2);
         for (int i = 0; i < 8; i++)
-            p.Launch(Stream(i % 2), i + (round++ & 1));
+            p.Launch(Stream(i % 2), i, round++ & 127);
     });
     p.Check();
     return p.d.calls[entry] - before >= n;
