@@ -52,6 +52,10 @@ MUTANTS = [
     "RECORD_ELIDED",
     "RECORD_STALE",
     "RECORD_GENERATION",
+    "WAIT_DROPPED",
+    "WAIT_PASSED",
+    "RECORD_EARLY",
+    "LEGACY_JOINED",
 ]
 
 # One promise broken each; tests/promises.py says which test has to notice.

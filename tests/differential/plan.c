@@ -299,6 +299,46 @@ static void add_records(struct df_plan *plan)
                 add_records_to(&own, plan, &plan->track[t].block[i]);
 }
 
+/* The slots that streams of a loop which take turns may have: the legacy stream with one that waits for it, and such
+ * that do not, among them. */
+static const uint8_t turn_slots[][3] = {{1, 2, 4}, {1, 2, 1}, {2, 4, 2},
+                                        {0, 2, 4}, {0, 1, 0}, {0, 1, 2}};
+
+static void take_turns(uint64_t *s, struct df_plan *plan, const struct df_block *b)
+{
+    const uint8_t *slot = turn_slots[below(s, 6)];
+    const uint32_t run = 1 + below(s, 3), streams = 2 + below(s, 2), waits = below(s, 4) * 12;
+    const struct df_action *first = &plan->action[b->first];
+    for (uint32_t i = 0, n = 0; i < b->count; i++) {
+        struct df_action *a = &plan->action[b->first + i];
+        a->lane = first->lane;
+        a->thread = first->thread;
+        if (a->kind != DF_LAUNCH && a->kind != DF_MEMSET && a->kind != DF_COPY_DEVICE)
+            continue;
+        a->stream = slot[n++ / run % streams];
+        const uint8_t other =
+            slot[(n - 1) / run % streams + 1 < streams ? (n - 1) / run % streams + 1 : 0];
+        if (!chance(s, waits) || other == a->stream)
+            continue;
+        a->record = (uint8_t)(1 + 2 * below(s, 2));
+        a->look = DF_LOOK_WAIT;
+        a->pick[0] =
+            a->pick[0] / 4 * 4 + (uint32_t)(other + DF_STREAMS - a->stream - 1) % DF_STREAMS;
+    }
+}
+
+/* Loops of streams that take turns, in some programs. What a seed chose without them stays. */
+static void add_turns(struct df_plan *plan)
+{
+    uint64_t own = plan->seed ^ 0x7e2235ull;
+    if (!chance(&own, 35))
+        return;
+    for (uint32_t t = 0; t < plan->tracks; t++)
+        for (uint32_t i = 0; i < plan->track[t].blocks; i++)
+            if (plan->track[t].block[i].iterations > 1 && chance(&own, 80))
+                take_turns(&own, plan, &plan->track[t].block[i]);
+}
+
 void df_plan_make(uint64_t seed, struct df_plan *plan)
 {
     uint64_t s = seed;
@@ -328,6 +368,7 @@ void df_plan_make(uint64_t seed, struct df_plan *plan)
         }
     }
     add_records(plan);
+    add_turns(plan);
 }
 
 static void filter_block(struct df_block *b, uint32_t cap)
