@@ -54,7 +54,6 @@ MUTANTS = [
     "RECORD_GENERATION",
     "WAIT_DROPPED",
     "WAIT_PASSED",
-    "RECORD_EARLY",
     "LEGACY_JOINED",
 ]
 
@@ -72,6 +71,7 @@ PROMISE_MUTANTS = [
     "EARLY_START",
     "NAMES_ALWAYS",
     "FORK_LOCKS",
+    "RECORD_EARLY",
 ]
 
 def mutant_libraries(library):

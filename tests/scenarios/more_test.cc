@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 #include <gtest/gtest.h>
 
 using namespace ag_scene;
@@ -440,6 +441,42 @@ TEST(Records, C4AreNotWaitedForByAProgramThatMakesNoCall)
 {
     Pair p = same_as_native("records-watched");
     EXPECT_GT(in_graphs(p.shim.log, "eventRecord"), 0u);
+}
+
+// The streams that launches in graphs went to.
+std::set<std::string> streams_of_graphs(const SimLog &log)
+{
+    std::set<std::string> streams;
+    for (const ag_test::Executed &e : log.executed)
+        if (e.in_graph)
+            streams.insert(e.stream);
+    return streams;
+}
+
+TEST(Turns, C1OfSeveralStreamsAreEachInOrder)
+{
+    Pair p = same_as_native("turns-round-robin");
+    EXPECT_EQ(3u, streams_of_graphs(p.shim.log).size());
+}
+
+TEST(Turns, C1OfStreamsThatWaitForEachOtherKeepThatOrder)
+{
+    Pair p = same_as_native("turns-fork");
+    EXPECT_EQ(3u, streams_of_graphs(p.shim.log).size());
+}
+
+TEST(Turns, C1ThatWaitWaitForTheRecordBeforeThem)
+{
+    Pair p = same_as_native("turns-recorded-again");
+    EXPECT_EQ(3u, streams_of_graphs(p.shim.log).size());
+}
+
+// Order barriers: a program that asks for one order of all its work gets that.
+TEST(Turns, C1AreNotRegroupedWhereTheProgramAsksForOneConnection)
+{
+    Played shim = play("turns-round-robin", true, {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}});
+    expect_played(shim, "with the shim");
+    EXPECT_EQ(0u, streams_of_graphs(shim.log).size());
 }
 
 TEST(Records, AreShownInTheGraphThatTheyAreIn)
