@@ -13,7 +13,7 @@ enum { FORKS = 6, STREAMS = 3 };
 struct turns {
     CUstream s[STREAMS];
     CUfunction f[3], copy, wait;
-    CUdeviceptr x[STREAMS], told_device, gate_device;
+    CUdeviceptr x[STREAMS], own, told_device, gate_device;
     const volatile uint32_t *told;
     unsigned *gate;
     CUevent out, back;
@@ -30,6 +30,7 @@ static struct turns open_turns(void)
         t.s[i] = scene_stream(CU_STREAM_NON_BLOCKING);
         t.x[i] = scene_buffer();
     }
+    t.own = scene_buffer();
     t.told = scene_mapped(&t.told_device);
     t.gate = scene_mapped(&t.gate_device);
     NEED(cuEventCreate(&t.out, CU_EVENT_DISABLE_TIMING));
@@ -80,6 +81,7 @@ static void fork_and_join(void)
             pass_on(&t, 1, 0, 1);
             work(&t, 1, 2, round + i);
             work(&t, 2, 2, i);
+            scene_work_with(t.f, t.s[0], t.own, 1, i);
             NEED(cuEventRecord(t.back, t.s[1]));
             NEED(cuStreamWaitEvent(t.s[0], t.back, 0));
             pass_on(&t, 0, 1, 0);
@@ -87,6 +89,7 @@ static void fork_and_join(void)
         NEED(cuCtxSynchronize());
     }
     show_all(&t);
+    scene_show("own", 0, t.s[0], t.own);
 }
 
 /* The second stream goes on behind the first record, while the other one stands at a gate before the second; only
