@@ -1,6 +1,7 @@
 /* capture/idle.c - see idle.h. */
 #include "capture/idle.h"
 #include "capture/guard.h"
+#include "capture/track.h"
 
 /* Does the call's success say that all that the stream in the trial was given is done? A copy within
  * the device returns before it; one of the host's memory waits for the legacy stream; another event
@@ -111,7 +112,7 @@ void ag_idle_forget(struct ag_oplog *log, const struct ag_stream *s)
 
 void ag_idle_watch(struct ag_oplog *log, const struct ag_track *t)
 {
-    const struct ag_stream *s = t->stream[0];
+    const struct ag_stream *s = ag_track_first(t);
     const bool measured = ag_policy_on_trial(t->policy) && !ag_policy_aside(t->policy);
     if (!s || t->streams > 1)
         return;

@@ -125,7 +125,8 @@ struct ag_stream *ag_stream_of(struct ag_oplog *log, CUstream handle)
     if (!belongs(log, handle, &id) || (!s && !(s = make_stream(log, handle))))
         return NULL;
     if (s->id != id) {
-        ag_track_forget(s->track);
+        if (!ag_track_renew(s))
+            return NULL;
         s->apart = is_apart(log->cap, handle);
     }
     s->id = id;

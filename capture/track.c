@@ -81,17 +81,39 @@ static void free_track(struct ag_track *t)
     free(t);
 }
 
+static void leave(struct ag_track *t, uint32_t lane)
+{
+    t->stream[lane] = NULL;
+    if (--t->streams == 0) {
+        free_track(t);
+        return;
+    }
+    ag_track_forget(t);
+    for (uint32_t i = 0; i < AG_TRACK_STREAMS; i++)
+        if (t->stream[i])
+            atomic_store(&t->stream[i]->joined, t->streams > 1);
+}
+
 void ag_track_leave(struct ag_stream *s)
 {
-    struct ag_track *t = s->track;
-    t->stream[s->lane] = NULL;
-    s->track = NULL;
     if (s->log->turns.of == s)
         s->log->turns.of = NULL;
-    if (--t->streams)
-        ag_track_forget(t);
-    else
-        free_track(t);
+    leave(s->track, s->lane);
+    s->track = NULL;
+}
+
+bool ag_track_renew(struct ag_stream *s)
+{
+    struct ag_track *before = s->track;
+    const uint32_t lane = s->lane;
+    if (before->streams == 1) {
+        ag_track_forget(before);
+        return true;
+    }
+    if (!ag_track_make(s->log, s))
+        return false;
+    leave(before, lane);
+    return true;
 }
 
 static bool has_legacy(const struct ag_track *t)

@@ -35,6 +35,9 @@ void ag_track_split(struct ag_track *t);
 bool ag_track_make(struct ag_oplog *log, struct ag_stream *s);
 /* The stream is about to go: its track forgets everything, and goes with its last stream. Nothing is held. */
 void ag_track_leave(struct ag_stream *s);
+/* Another stream has its handle now: what was learned, and with which others it took turns, was of the one before.
+ * False: no memory. Nothing is held. */
+bool ag_track_renew(struct ag_stream *s);
 /* Drops the graphs and everything learned. Nothing is held. */
 void ag_track_forget(struct ag_track *t);
 

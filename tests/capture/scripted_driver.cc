@@ -113,7 +113,7 @@ CUresult StreamGetCtx(CUstream, CUcontext *c)
 }
 CUresult StreamGetId(CUstream s, unsigned long long *id)
 {
-    *id = reinterpret_cast<uintptr_t>(s);
+    *id = self->stream_ids + reinterpret_cast<uintptr_t>(s);
     return Enter("cuStreamGetId");
 }
 CUresult StreamGetFlags(CUstream s, unsigned *flags)

@@ -40,7 +40,7 @@ struct ScriptedDriver {
     struct ag_counters counters;
     struct ag_liveness liveness;
     struct ag_driver table;
-    unsigned long long context_id = 7;
+    unsigned long long context_id = 7, stream_ids = 0; // the latter: of all streams from here on
     bool turned_off = false, may_build = true, thread_starts = true;
     std::set<CUstream> apart;          // of CU_STREAM_NON_BLOCKING
     bool may_load = false;             // a module, of the shim's own

@@ -340,6 +340,27 @@ TEST_F(Turns, ThatDoNotPayAreTakenApart)
     Check();
 }
 
+// C1: the handles come back in another context, for streams of another kind.
+TEST_F(Turns, AreForgottenWithTheirContext)
+{
+    d.apart.insert(Stream(1));
+    auto body = [&] {
+        for (int i = 0; i < 16; i++)
+            Launch(i % 2 ? Stream(1) : CU_STREAM_LEGACY, i);
+    };
+    Loop(100, body);
+    EXPECT_EQ(1u, d.counters.tracks_joined.load());
+    ag_retire_contexts(&d.cap, reinterpret_cast<CUcontext>(0x1000), AG_ROW_cuCtxDestroy_v2);
+    d.stream_ids = 0x10000;
+    d.apart.clear();
+    const size_t before = d.executed.size();
+    Loop(60, body);
+    for (size_t k = before; k < d.executed.size(); k++)
+        ASSERT_EQ(asked[k].op, d.executed[k].op) << "one order of both";
+    EXPECT_EQ(1u, d.counters.tracks_joined.load());
+    Check();
+}
+
 // C1, C6: a stream goes, its handle comes back for another one.
 TEST_F(Turns, OutliveAStream)
 {
