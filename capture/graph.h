@@ -2,8 +2,8 @@
  * Called by  capture/replay.c            Calls  the driver
  * Threads    caller holds the lock of the log the ops are in
  * Promise    chains of kernel, memcpy and event record nodes in the order of the ops, so each runs as its stream
- * would have run them (how they are divided: pieces.h). What the exec holds is mirrored byte for byte in `args`; a patch that fails leaves the
- * graph unusable.
+ * would have run them (how they are divided: pieces.h). What the execs hold is mirrored byte for byte in `args`; a
+ * patch that fails leaves the graph unusable.
  * Start at   ag_graph_build()
  *
  * Driver facts (CUDA 13.0 documentation, 580.159 measured): cuGraphExecKernelNodeSetParams needs

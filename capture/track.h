@@ -1,8 +1,8 @@
 /* capture/track.h - tracks: which streams of a context policy sees as one sequence of ops.
  * Called by  capture/{oplog,replay,submit}.c         Calls  policy/, capture/graph.c
  * Threads    caller holds the log's lock
- * Promise    a stream is in one track, of which it is the only one at first. Streams are joined that one thread gives work
- *            to in turn, so few ops at a time that each would end the other's segments too early for graphs; they
+ * Promise    a stream is in one track, of which it is the only one at first. Streams are joined that one thread gives
+ *            work to in turn, so few ops at a time that each would end the other's segments too early for graphs; they
  *            go their own ways again where graphs do not pay that way. Then it takes twice as many turns to join
  *            any two of the context.
  *            The ops of a segment of several streams are all of one thread: where the driver has no room for one of

@@ -1,4 +1,4 @@
-/* capture/transfer.h - ops that are no launch: copies and memsets of device memory, records of events and waits for them.
+/* capture/transfer.h - ops that are no launch: copies and memsets of device memory, records of events, waits for them.
  * Called by  shim/hooks_enqueue.c (they arrive; events: capture/event.c), capture/{submit,replay}.c (they
  *            are made)
  * Calls      capture/{memory,submit}.c, the driver
