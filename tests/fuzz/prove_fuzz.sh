@@ -7,7 +7,7 @@ missed=0
 
 # caught FAULT TARGET: the sound fuzzer passes, the one with the fault fails.
 caught() {
-    local flags=(--noshow_progress --ui_event_filters=-info --test_output=errors --symlink_prefix=/)
+    local flags=(--noshow_progress --test_output=errors --symlink_prefix=/)
     bazel "${startup[@]}" test "${flags[@]}" "//tests/fuzz:$2" >/dev/null 2>&1 ||
         { echo "$2 fails without a fault" && missed=1 && return; }
     bazel "${startup[@]}" test "${flags[@]}" --copt="-DAG_MUTANT_$1" "//tests/fuzz:$2" >"$out" 2>&1
