@@ -123,6 +123,11 @@ static void mark(struct ag_trie *t, uint32_t current, bool recurring_too)
     for (uint32_t i = 1; i < t->next; i++) {
         const struct ag_node *n = &t->nodes[i];
         bool recurring = n->seen >= 2 && n->stamp - t->pruned_at < UINT32_MAX / 2;
+#ifdef AG_MUTANT_PENDING_PRUNED /* where a build is under way */
+        if (n->used && (n->graph || (recurring_too && recurring)))
+            keep_path(t, i);
+        continue;
+#endif
         if (n->used && (n->graph || n->pending || (recurring_too && recurring)))
             keep_path(t, i);
     }

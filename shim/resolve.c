@@ -96,7 +96,11 @@ static void *pool_thunk(void *address)
 {
     void *answer = NULL;
     ag_fork_lock_take(&pool_lock);
+#ifdef AG_MUTANT_THUNK_ANEW /* a function gets another thunk each time it is asked for */
+    for (unsigned i = 0; false && i < pool_used; i++)
+#else
     for (unsigned i = 0; !answer && i < pool_used; i++)
+#endif
         if (ag_pool_real[i] == (ag_fn)address)
             answer = (void *)ag_pool_stubs[i];
     if (!answer && pool_used < AG_POOL) {

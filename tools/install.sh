@@ -6,6 +6,7 @@ set -euo pipefail
 
 packages=(bazel-bootstrap binutils clang clang-format g++ git googletest graphviz python3
     python3-venv universal-ctags uthash-dev)
+packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user) # tests/aarch64
 # One CUDA release, its parts under their own version numbers.
 wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
     nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)

@@ -89,6 +89,9 @@ size_t ag_sink_utf8(const char *text)
     } else {
         return 0;
     }
+#ifdef AG_MUTANT_UTF8_SURROGATES /* any byte that goes on may be the second one */
+    least = 0x80, most = 0xbf;
+#endif
     if (!follows(c[1], least, most)) {
         return 0;
     }

@@ -84,10 +84,32 @@ class Player
         holding_ = false;
     }
 
+    /* Its graph is gone, or the build that was asked for will not be made. */
     void Drop(uint32_t segment)
     {
         graphs_.erase(segment);
+        waiting_.erase(segment);
         ag_policy_dropped(policy_, segment);
+    }
+
+    /* An outcome of a build that nobody asked for: nothing comes of it. */
+    void Unasked(uint32_t segment, bool works)
+    {
+        if (waiting_.count(segment))
+            return;
+        if (works)
+            ag_policy_built(policy_, segment, ++last_graph_);
+        else
+            ag_policy_failed(policy_, segment);
+    }
+
+    /* So many ops that nobody looked at, if nobody has to. */
+    void Pass(uint32_t ops)
+    {
+        if (!ag_policy_aside(policy_))
+            return;
+        ag_policy_passed(policy_, ops);
+        total += ops;
     }
 
     void Forget()
@@ -146,6 +168,13 @@ class Player
     double Share() const
     {
         return total ? double(replayed_since) / double(total) : 0;
+    }
+    std::vector<uint32_t> WaitingSegments() const
+    {
+        std::vector<uint32_t> all;
+        for (auto &w : waiting_)
+            all.push_back(w.first);
+        return all;
     }
     std::vector<uint32_t> GraphSegments() const
     {
