@@ -1,12 +1,13 @@
 #!/bin/bash
 # Installs what building and testing need and this machine lacks: Debian packages, and a CUDA
 # toolkit from the nvidia-cuda-* wheels where none is found. Needs root or sudo only when a package
-# is missing. Silent when there is nothing to do; on failure one line says what failed.
+# is missing. Usage: install.sh [tests]. Silent when there is nothing to do; on failure one line says what failed.
 set -euo pipefail
 
 packages=(bazel-bootstrap binutils clang clang-format g++ git googletest graphviz python3
     python3-venv universal-ctags uthash-dev)
-packages+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user) # tests/aarch64
+# With the argument 'tests': what tests/aarch64 needs, which is skipped without.
+cross=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 # One CUDA release, its parts under their own version numbers.
 wheels=(nvidia-cuda-nvcc==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-nvvm==13.0.88
     nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
@@ -30,14 +31,27 @@ as_root() {
     fi
 }
 
-install_packages() {
-    command -v dpkg-query >/dev/null || fail "this is not Debian; needed by hand: ${packages[*]}"
+# Those of the packages that are not installed, in `missing`.
+find_missing() {
     local have
-    have=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+    have=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
     missing=()
-    for p in "${packages[@]}"; do
+    for p in "$@"; do
         grep -qx "$p installed" <<<"$have" || missing+=("$p")
     done
+}
+
+install_cross() {
+    find_missing "${cross[@]}"
+    [ ${#missing[@]} = 0 ] && return
+    echo "installing: ${missing[*]}"
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
+        "${missing[@]}" >"$log" 2>&1 || echo "install.sh: tests/aarch64 will be skipped: no ${missing[*]}" >&2
+}
+
+install_packages() {
+    command -v dpkg-query >/dev/null || fail "this is not Debian; needed by hand: ${packages[*]}"
+    find_missing "${packages[@]}"
     [ ${#missing[@]} = 0 ] && return
     echo "installing: ${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
@@ -77,4 +91,5 @@ install_cuda() {
 }
 
 install_packages
+[ "${1:-}" != tests ] || install_cross
 install_cuda

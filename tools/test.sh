@@ -23,7 +23,7 @@ check() {
     echo "$name: $state ($((SECONDS - start)) s)"
 }
 
-./tools/install.sh
+./tools/install.sh tests
 
 if [ -z "$config" ]; then
     check format ./tools/check_format.sh
