@@ -45,8 +45,10 @@ install_cross() {
     find_missing "${cross[@]}"
     [ ${#missing[@]} = 0 ] && return
     echo "installing: ${missing[*]}"
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends \
-        "${missing[@]}" >"$log" 2>&1 || echo "install.sh: tests/aarch64 will be skipped: no ${missing[*]}" >&2
+    export DEBIAN_FRONTEND=noninteractive
+    { [ "$(id -u)" = 0 ] || command -v sudo; } >/dev/null && as_root apt-get update -q >"$log" 2>&1 &&
+        as_root apt-get install -q -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 ||
+        echo "install.sh: tests/aarch64 will be skipped, it needs ${missing[*]}" >&2
 }
 
 install_packages() {
