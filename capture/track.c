@@ -205,7 +205,7 @@ void ag_track_split(struct ag_track *t)
     if (t->streams == 1)
         return;
     turns->shorts = 0;
-    turns->enough = turns->enough < AG_TRACK_TURNS_MOST ? 2 * turns->enough : turns->enough;
+    turns->enough *= turns->enough < AG_TRACK_TURNS_MOST ? AG_TRACK_TURNS_MORE : 1;
     for (uint32_t i = 0; i < AG_TRACK_STREAMS; i++) {
         struct ag_stream *s = t->stream[i];
         if (!s || !ag_track_make(t->log, s))

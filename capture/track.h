@@ -3,8 +3,8 @@
  * Threads    caller holds the log's lock
  * Promise    a stream is in one track, of which it is the only one at first. Streams are joined that one thread gives
  *            work to in turn, so few ops at a time that each would end the other's segments too early for graphs; they
- *            go their own ways again where graphs do not pay that way. Then it takes twice as many turns to join
- *            any two of the context.
+ *            go their own ways again where graphs do not pay that way. Then it takes eight times as many turns
+ *            to join any two of the context: each time policy measures anew whether graphs pay, which costs.
  *            The ops of a segment of several streams are all of one thread: where the driver has no room for one of
  *            them, that thread would not have come to the next one either (pieces.h).
  *            The legacy stream and a stream that waits for it are never joined: what one thread gives to both runs
@@ -23,6 +23,7 @@ extern "C" {
 #define AG_TRACK_SHORT 8
 /* So many of them, at first, are enough. */
 #define AG_TRACK_TURNS 64
+#define AG_TRACK_TURNS_MORE 8
 #define AG_TRACK_TURNS_MOST (1u << 20)
 
 /* The stream gets an op of this thread, the one before was another stream's or another thread's. May join their

@@ -315,7 +315,7 @@ TEST_F(Turns, AreLeftAloneWhereTheOrderOfStreamsIsKept)
         ASSERT_EQ(asked[k].op, d.executed[k].op);
 }
 
-// C5: where no sequence of both repeats, each has its own again; then twice as many turns join them.
+// C5: where no sequence of both repeats, each has its own again; then eight times as many turns join them.
 TEST_F(Turns, ThatDoNotPayAreTakenApart)
 {
     std::mt19937 random(5);
@@ -334,6 +334,8 @@ TEST_F(Turns, ThatDoNotPayAreTakenApart)
             Launch(Stream(i / 16), i);
     });
     EXPECT_GT(Share(), 0.5) << "each by itself";
+    EXPECT_EQ(1u, d.counters.tracks_joined.load());
+    Loop(20, [&] { RoundRobin(2, 16); });
     EXPECT_EQ(1u, d.counters.tracks_joined.load());
     Loop(20, [&] { RoundRobin(2, 16); });
     EXPECT_EQ(2u, d.counters.tracks_joined.load());
