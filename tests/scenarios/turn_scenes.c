@@ -12,9 +12,9 @@ enum { FORKS = 6, STREAMS = 3 };
 
 struct turns {
     CUstream s[STREAMS];
-    CUfunction f[3], copy, wait;
+    CUfunction f[3], copy, wait, set;
     CUdeviceptr x[STREAMS], own, told_device, gate_device;
-    const volatile uint32_t *told;
+    const unsigned *told;
     unsigned *gate;
     CUevent out, back;
 };
@@ -25,7 +25,9 @@ static struct turns open_turns(void)
     scene_open();
     scene_functions(scene_load("varying"), t.f);
     t.copy = scene_function(scene_load("basic"), "copy");
-    t.wait = scene_function(scene_load("flag"), "wait_flag");
+    const CUmodule flag = scene_load("flag");
+    t.wait = scene_function(flag, "wait_flag");
+    t.set = scene_function(flag, "set_flag");
     for (int i = 0; i < STREAMS; i++) {
         t.s[i] = scene_stream(CU_STREAM_NON_BLOCKING);
         t.x[i] = scene_buffer();
@@ -98,9 +100,7 @@ static void recorded_again(void)
 {
     struct turns t = open_turns();
     for (unsigned round = 0; round < ROUNDS; round++) {
-        const uint32_t before = *t.told;
         unsigned value = round + 1;
-        int n = 1;
         for (unsigned i = 0; i < 12; i++)
             work(&t, 1 + (int)(i % 2), 1, round + i);
         work(&t, 0, 2, round);
@@ -108,11 +108,11 @@ static void recorded_again(void)
         work(&t, 0, 1, round);
         NEED(cuStreamWaitEvent(t.s[1], t.out, 0));
         work(&t, 1, round == ODD_ROUND ? 3 : 2, round);
-        NEED(scene_launch(t.copy, t.s[1], 1, 32, 0, ARGS(&t.x[1], &t.told_device, &n)));
+        NEED(scene_launch(t.set, t.s[1], 1, 1, 0, ARGS(&t.told_device, &value)));
         NEED(scene_launch(t.wait, t.s[0], 1, 1, 0, ARGS(&t.gate_device, &value)));
         NEED(cuEventRecord(t.out, t.s[0]));
         work(&t, 0, 2, round);
-        while (*t.told == before)
+        while (__atomic_load_n(t.told, __ATOMIC_ACQUIRE) != value)
             usleep(20);
         __atomic_store_n(t.gate, value, __ATOMIC_RELEASE);
         NEED(cuCtxSynchronize());
