@@ -20,8 +20,15 @@ def verdict(case):
     return "passed"
 
 
+def reason(case):
+    """What a failed case says of itself, cut short; each line indented."""
+    told = [f.get("message") or f.text or "" for f in case if f.tag in ("failure", "error")]
+    return "".join(f"\n    {line}" for line in "\n".join(told)[:2000].splitlines())
+
+
 def cases_of(logs, label):
-    """Name and verdict of each case; several logs where the target is sharded."""
+    """Name, with the reason where it failed, and verdict of each case; several logs where the target is
+    sharded."""
     folder = logs / label.lstrip("/").replace(":", "/")
     shards = sorted(folder.glob("shard_*/test.xml")) or [folder / "test.xml"]
     for log in shards:
@@ -37,7 +44,8 @@ def cases_of(logs, label):
         if not cases:
             yield f"{label}: no case ran", "failed"
         for case in cases:
-            yield f"{label}: {case.get('classname')}.{case.get('name')}", verdict(case)
+            name = f"{label}: {case.get('classname')}.{case.get('name')}"
+            yield name + reason(case), verdict(case)
 
 
 def main():

@@ -388,6 +388,8 @@ std::string judge_reference(const Trace &native, Rule rule)
         return "status " + std::to_string(native.status);
     if (!native.log.bad_line.empty())
         return "log line " + native.log.bad_line;
+    if (!native.log.cut_line.empty())
+        return "cut log line " + native.log.cut_line;
     size_t lost = 0;
     Expectation e = read_expectation(native.expected);
     std::string why = match(&e, native.log, rule == Rule::sticky, &lost, rule == Rule::sticky);

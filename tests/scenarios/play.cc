@@ -94,6 +94,8 @@ Pair same_as_native(const std::string &scene, const Env &more, Replays replays, 
     Pair p{play(scene, false, more), play(scene, true, more)};
     expect_played(p.native, "without the shim", status);
     expect_played(p.shim, "with the shim", status);
+    EXPECT_EQ("", p.native.log.cut_line);
+    EXPECT_EQ("", p.shim.log.cut_line);
     EXPECT_EQ(p.native.run.out, p.shim.run.out);
     EXPECT_EQ(p.native.run.err, p.shim.run.err);
     EXPECT_TRUE(shapes(p.native.log) == shapes(p.shim.log)) << "other operations ran";

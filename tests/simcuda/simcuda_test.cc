@@ -53,6 +53,7 @@ class Sim : public ::testing::Test
     {
         SimLog l = ag_test::read_simlog(log_path());
         EXPECT_EQ(l.bad_line, "");
+        EXPECT_EQ(l.cut_line, "");
         return l;
     }
     std::string stats() const

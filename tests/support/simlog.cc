@@ -101,9 +101,13 @@ SimLog read_simlog(const std::string &path)
     while (!rest.empty()) {
         size_t end = rest.find('\n');
         std::string_view line = rest.substr(0, end);
+        if (end == std::string_view::npos) {
+            log.cut_line = std::string(line);
+            break;
+        }
         if (!read_line(line, &log) && log.bad_line.empty())
             log.bad_line = std::string(line);
-        rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
+        rest.remove_prefix(end + 1);
     }
     return log;
 }

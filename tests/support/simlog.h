@@ -35,6 +35,9 @@ struct SimLog {
     std::vector<Executed> executed;
     std::vector<Called> called;
     std::string bad_line; // the first that could not be read
+    // What stands behind the last line: the process was ended by another of its threads inside write(), which
+    // the kernel then leaves at the end of a page.
+    std::string cut_line;
 
     size_t in_graphs() const;
     size_t calls(const std::string &symbol) const;

@@ -145,6 +145,12 @@ class Count(Tree):
         self.assertEqual(("1 passed, 2 failed\n", 1), (done.stdout, done.returncode))
         self.assertIn("//a:one: A.C", done.stderr)
 
+    def test_SaysWhyACaseFailed(self):
+        self.log("a/one", '<testcase classname="A" name="C"><failure message="a.cc:1&#x0A;one"/>'
+                 '<failure message="a.cc:2"/></testcase>')
+        self.assertEqual("failed: //a:one: A.C\n    a.cc:1\n    one\n    a.cc:2\n",
+                         self.count("//a:one\n").stderr)
+
     def test_AddsUpShards(self):
         self.log("a/one/shard_1_of_2", self.PASSED)
         self.log("a/one/shard_2_of_2", self.PASSED)

@@ -1,7 +1,8 @@
 /* tools/simcuda/sim_log.c - the log file.
  * Called by  see sim_log.h              Calls  write()
  * Threads    caller holds sim_lock
- * Promise    one write() a line: complete after exit, _exit and crash
+ * Promise    one write() a line: complete after exit, _exit and crash, but for the last one where
+ *            another thread ends the process inside that write()
  * Start at   sim_log_line()                                                                 */
 #define _GNU_SOURCE
 #include "tools/simcuda/sim_log.h"
