@@ -84,8 +84,8 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, e
 /* Whoever asks after the record was made finds it made: what stands before it had room without the shim as well. One
  * that asks in no order with it may wait for that room too (docs/ARCHITECTURE.md). What stands behind the record may
  * have none: as soon as the driver has the record, nobody waits for the rest. */
-void ag_drain_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, CUevent event,
-                    enum ag_row row)
+static void drain_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about,
+                        CUevent event, enum ag_row row, bool changes)
 {
     struct ag_oplog *log;
 #ifdef AG_MUTANT_RECORD_LATE /* who asks for an event, or waits for it, leaves its held record where it is */
@@ -96,13 +96,25 @@ void ag_drain_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream ab
     if (!event || ag_thread.busy)
         return;
     const struct ag_event *e = ag_event_with_held(cap, event, &log);
-    while (e && atomic_load(&e->held)) {
+    while (e && (atomic_load(&e->held) || (changes && atomic_load(&e->awaited)))) {
         if (!ag_oplog_try_enter(log))
             continue;
         finish(log, kind, AG_REFUSAL_SHORT);
         ag_oplog_leave(log);
         break;
     }
+}
+
+void ag_drain_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, CUevent event,
+                    enum ag_row row)
+{
+    drain_event(cap, kind, about, event, row, false);
+}
+
+void ag_drain_changed_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about,
+                            CUevent event, enum ag_row row)
+{
+    drain_event(cap, kind, about, event, row, true);
 }
 
 void ag_note_idle(struct ag_capture *cap, CUstream about)

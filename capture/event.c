@@ -36,7 +36,7 @@ static void forget(struct ag_events *events, CUevent handle)
 static struct ag_event *make_entry(struct ag_events *events)
 {
     struct ag_event *e = events->spare;
-    if (!e || atomic_load(&e->held))
+    if (!e || atomic_load(&e->held) || atomic_load(&e->awaited))
         return calloc(1, sizeof *e);
     events->spare = e->next;
     return e;
@@ -89,7 +89,7 @@ void ag_event_came(struct ag_capture *cap, CUevent event, unsigned flags)
 void ag_event_goes(struct ag_capture *cap, CUevent event, enum ag_row row)
 {
     struct ag_events *events = &cap->events;
-    ag_drain_event(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, event, row);
+    ag_drain_changed_event(cap, AG_DRAIN_ASYNC, AG_ABOUT_NO_STREAM, event, row);
     ag_lock_take(&events->lock);
     forget(events, event);
     ag_lock_give(&events->lock);
@@ -128,7 +128,7 @@ const struct ag_event *ag_event_with_held(struct ag_capture *cap, CUevent event,
     const struct ag_event *e = find(events, event);
     const CUcontext ctx = e ? e->ctx : NULL;
     ag_lock_give(&events->lock);
-    if (!ctx || !atomic_load(&e->held))
+    if (!ctx || !(atomic_load(&e->held) || atomic_load(&e->awaited)))
         return NULL;
     *out_log = ag_oplog_of(cap, ctx);
     return *out_log ? e : NULL;
@@ -179,8 +179,22 @@ static void await(struct ag_oplog *log, uint32_t i)
 
 void ag_event_awaited(struct ag_oplog *log)
 {
+    struct ag_event *e = awaited_by(log, log->n - 1);
     await(log, log->n - 1);
+    if (e) {
+        atomic_fetch_add(&e->awaited, 1);
+        atomic_fetch_add(&log->cap->events.held, 1);
+    }
     ag_count(&log->cap->counters->waits_held, 1);
+}
+
+void ag_event_waited(struct ag_oplog *log, const struct ag_op *op)
+{
+    struct ag_event *e = awaited_by(log, (uint32_t)(op - log->ops));
+    if (!e)
+        return;
+    atomic_fetch_sub(&e->awaited, 1);
+    atomic_fetch_sub(&log->cap->events.held, 1);
 }
 
 const struct ag_event *ag_event_of(const struct ag_oplog *log, const struct ag_op *op)

@@ -65,7 +65,9 @@ const struct ag_event *ag_event_of(const struct ag_oplog *log, const struct ag_o
 void ag_events_compare(struct ag_oplog *log);
 /* A record that was held has been submitted; `words` are the op's arguments, not aligned. */
 void ag_event_submitted(struct ag_oplog *log, const void *words);
-/* The event's entry if any record is held of it, else NULL; the log it is held in. */
+/* A wait that was held has been submitted. */
+void ag_event_waited(struct ag_oplog *log, const struct ag_op *op);
+/* The event's entry if any record of it or wait for it is held, else NULL; the log it is held in. */
 const struct ag_event *ag_event_with_held(struct ag_capture *cap, CUevent event,
                                           struct ag_oplog **out_log);
 /* I7 of the log, for one held op. */

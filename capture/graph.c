@@ -247,6 +247,7 @@ static CUresult make_pieces(struct ag_graph *g, struct ag_oplog *log)
         struct ag_piece *p = &g->piece[k];
         if (!p->is_graph)
             continue;
+        ag_oplog_submits(log, p->stream);
         ret = add_nodes(g, p, log);
         if (ret == CUDA_SUCCESS)
             ret = ag_real(drv, cuGraphInstantiateWithFlags)(&p->exec, p->graph, 0);

@@ -230,8 +230,28 @@ static void ask(const struct ag_oplog *log, struct wait *w)
     w->apart = is_apart(log->cap, w->about);
 }
 
-/* The lock is taken. Is the holder inside a submission that the caller need not wait for? The legacy stream of
- * a context and its other streams wait for each other's work, unless they are apart; a call that submits
+/* Is the call in order with the work of this stream? The legacy stream of a context and its other streams wait for
+ * each other's work, unless they are apart. */
+static bool is_in_order(const struct ag_oplog *log, struct wait *w, CUstream stream, bool apart)
+{
+    if (stream != CU_STREAM_LEGACY && w->about != CU_STREAM_LEGACY)
+        return stream == w->about;
+    if (!w->asked)
+        ask(log, w);
+    return !w->elsewhere && !(stream == CU_STREAM_LEGACY ? w->apart : apart);
+}
+
+static bool is_held_for(const struct ag_oplog *log, struct wait *w)
+{
+    for (uint32_t i = 0; i < AG_TRACK_STREAMS; i++) {
+        const CUstream stream = atomic_load(&log->owed[i].stream);
+        if (stream && is_in_order(log, w, stream, atomic_load(&log->owed[i].apart)))
+            return true;
+    }
+    return false;
+}
+
+/* The lock is taken. Is the holder inside a submission that the caller need not wait for? A call that submits
  * nothing is behind none. */
 static bool may_leave_alone(struct ag_oplog *log, struct wait *w)
 {
@@ -239,11 +259,7 @@ static bool may_leave_alone(struct ag_oplog *log, struct wait *w)
     const bool apart = atomic_load(&log->submitting_apart);
     if (!to || w->about == AG_ABOUT_NO_STREAM)
         return to != NULL;
-    if (to != CU_STREAM_LEGACY && w->about != CU_STREAM_LEGACY)
-        return to != w->about;
-    if (!w->asked)
-        ask(log, w);
-    return w->elsewhere || (to == CU_STREAM_LEGACY ? w->apart : apart);
+    return !is_in_order(log, w, to, apart) && !is_held_for(log, w);
 }
 
 /* How long a holder may be at it, on a processor or asleep in the driver: all that the longest segment takes
@@ -345,6 +361,20 @@ void ag_oplog_submits(struct ag_oplog *log, const struct ag_stream *s)
 void ag_oplog_submitted(struct ag_oplog *log)
 {
     atomic_store_explicit(&log->submitting, NULL, memory_order_relaxed);
+}
+
+void ag_oplog_owes(struct ag_oplog *log, const struct ag_stream *s)
+{
+    if (log->owed[s->lane].ops++)
+        return;
+    atomic_store_explicit(&log->owed[s->lane].apart, s->apart, memory_order_relaxed);
+    atomic_store_explicit(&log->owed[s->lane].stream, s->handle, memory_order_release);
+}
+
+void ag_oplog_gave(struct ag_oplog *log, const struct ag_stream *s)
+{
+    if (--log->owed[s->lane].ops == 0)
+        atomic_store_explicit(&log->owed[s->lane].stream, NULL, memory_order_release);
 }
 
 void ag_oplog_leave(struct ag_oplog *log)

@@ -131,6 +131,13 @@ struct ag_oplog {
     AG_ATOMIC(bool) submitting_apart;
     AG_ATOMIC(int) submitter;
     AG_ATOMIC(uint32_t) submission, given_up;
+    /* By lane, where the open segment is of several streams: `ops` are held for the stream and not yet with
+     * the driver; NULL: none. Others read without the lock for whom, and whether it is apart. */
+    struct {
+        AG_ATOMIC(CUstream) stream;
+        AG_ATOMIC(bool) apart;
+        uint32_t ops;
+    } owed[AG_TRACK_STREAMS];
     /* The stream in a trial, NULL: none; since when the program has seen it idle, 0: it is not; how
      * long it was, not yet told; the event that stands for all its work. See idle.h. */
     struct {
@@ -145,7 +152,7 @@ struct ag_oplog {
 };
 
 /* An event of the program's, from its creation to its destruction. `held` records of it are in the log of its
- * context, all for the stream `in`. */
+ * context, all for the stream `in`, and `awaited` waits for it. */
 struct ag_event {
     CUevent handle;            /* key */
     CUcontext ctx;             /* NULL: has ended */
@@ -154,7 +161,7 @@ struct ag_event {
     uint64_t generation;       /* from 1, never given twice */
     bool timed, shared;        /* takes the time; is of CU_EVENT_INTERPROCESS */
     bool captured;             /* may be part of a program's capture */
-    AG_ATOMIC(uint32_t) held;
+    AG_ATOMIC(uint32_t) held, awaited;
     AG_ATOMIC(CUstream) in;
     uint32_t last;         /* op of the last one; the log's lock, and nothing while none is held */
     struct ag_event *next; /* once it is destroyed */
@@ -168,7 +175,7 @@ struct ag_events {
     struct ag_event *spare; /* of destroyed events */
     uint64_t generations;
     AG_ATOMIC(uint32_t) n;
-    AG_ATOMIC(uint32_t) held; /* records, of all events */
+    AG_ATOMIC(uint32_t) held; /* records and waits, of all events */
     AG_ATOMIC(uint32_t) read; /* timed records to come that count, since a time was read */
 };
 
@@ -232,10 +239,11 @@ void ag_oplog_enter(struct ag_oplog *log);
 void ag_oplog_enter_current(struct ag_oplog *log);
 /* A submission may block: the driver's queue of a stream has room for about 1,020 launches. Enters
  * like ag_oplog_enter, unless the lock's holder is inside such a submission to a stream that `about` is in no
- * order with, and does not come out of it: then false. What is left there was not asked for: another
- * stream's work, by a call that without the shim would not have returned yet. AG_ABOUT_NO_STREAM waits for no
- * stream's sake. AG_ABOUT_ALL always enters: nobody knows what the call does, so what the program asked for
- * before it has to be with the driver first (C1, C3), however long the driver takes. */
+ * order with, does not come out of it, and nothing is held for one that it is in order with: then false. What is
+ * left there was not asked for: another stream's work, by a call that without the shim would not have returned
+ * yet. AG_ABOUT_NO_STREAM waits for no stream's sake. AG_ABOUT_ALL always enters: nobody knows what the call
+ * does, so what the program asked for before it has to be with the driver first (C1, C3), however long the
+ * driver takes. */
 bool ag_oplog_enter_for(struct ag_oplog *log, CUstream about);
 /* The same as ag_oplog_enter_current does. */
 bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about);
@@ -244,6 +252,9 @@ bool ag_oplog_try_enter(struct ag_oplog *log);
 /* Around the driver calls that submit to a stream, under the log's lock. */
 void ag_oplog_submits(struct ag_oplog *log, const struct ag_stream *s);
 void ag_oplog_submitted(struct ag_oplog *log);
+/* An op of the open segment, which is of several streams, is held for this one; the driver has it. */
+void ag_oplog_owes(struct ag_oplog *log, const struct ag_stream *s);
+void ag_oplog_gave(struct ag_oplog *log, const struct ag_stream *s);
 void ag_oplog_leave(struct ag_oplog *log);
 /* Asks for holding to end; carried out by the next ag_oplog_leave or ag_capture_settle. Any thread,
  * any lock. */

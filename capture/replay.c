@@ -69,14 +69,25 @@ static CUresult submit_to(struct ag_oplog *log, const struct ag_stream *s, const
     return ag_real(drv, cuLaunchKernelEx)(&config, key->handle, params, NULL);
 }
 
-static CUresult submit_op(struct ag_oplog *log, struct ag_op *op)
+/* The driver has the op, alone or in a graph. */
+static void gave(struct ag_oplog *log, struct ag_op *op)
 {
     op->done = true;
+    if (log->cur->streams > 1)
+        ag_oplog_gave(log, ag_track_stream(log->cur, op->sig));
+}
+
+static CUresult submit_op(struct ag_oplog *log, struct ag_op *op)
+{
+    CUresult ret = CUDA_SUCCESS;
 #ifdef AG_MUTANT_WAIT_DROPPED /* a stream does not wait for the other one */
-    if (op->sig->func->kind == AG_OP_WAIT)
-        return CUDA_SUCCESS;
+    if (op->sig->func->kind != AG_OP_WAIT)
 #endif
-    return submit_to(log, ag_track_stream(log->cur, op->sig), op);
+        ret = submit_to(log, ag_track_stream(log->cur, op->sig), op);
+    if (op->sig->func->kind == AG_OP_WAIT)
+        ag_event_waited(log, op);
+    gave(log, op);
+    return ret;
 }
 
 static void submitted(struct ag_oplog *log)
@@ -177,7 +188,7 @@ static void launched(struct ag_oplog *log, const struct ag_graph *g, const struc
 {
     for (uint32_t i = p->first; i != AG_NO_OP; i = g->place[i].next) {
         struct ag_op *op = &log->ops[i];
-        op->done = true;
+        gave(log, op);
         if (op->sig->func->kind == AG_OP_RECORD)
             ag_event_submitted(log, log->args + op->args);
     }
@@ -242,7 +253,7 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
             refuse(g, AG_REFUSAL_LAUNCH_FAILED, ret);
             return AG_REFUSAL_LAUNCH_FAILED;
         }
-        if (g->pieces > 1 || g->of_kind[AG_OP_RECORD] + g->elided)
+        if (g->pieces > 1 || log->cur->streams > 1 || g->of_kind[AG_OP_RECORD] + g->elided)
             launched(log, g, p);
     }
     if (g->pieces == 1)

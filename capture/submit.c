@@ -69,7 +69,10 @@ CUresult ag_pass(struct ag_capture *cap, const struct ag_launch *l, enum ag_refu
     CUevent event;
     ag_drain(cap, AG_DRAIN_ASYNC, about, l->row);
     for (unsigned i = 0; (event = event_of(l, i)); i++) {
-        ag_drain_event(cap, AG_DRAIN_ASYNC, about, event, l->row);
+        if (l->kind == AG_OP_WAIT)
+            ag_drain_event(cap, AG_DRAIN_ASYNC, about, event, l->row);
+        else
+            ag_drain_changed_event(cap, AG_DRAIN_ASYNC, about, event, l->row);
         if (l->kind == AG_OP_KERNEL)
             ag_event_lost(cap, event);
     }
@@ -256,6 +259,8 @@ struct decision {
 static struct decision hold(struct ag_oplog *log, const struct ag_sig *sig, struct ag_verdict v)
 {
     struct decision d = {.ret = CUDA_SUCCESS};
+    if (log->cur->streams > 1)
+        ag_oplog_owes(log, ag_track_stream(log->cur, sig));
     if (sig->func->kind == AG_OP_KERNEL)
         log->held++;
     else if (sig->func->kind == AG_OP_RECORD)
@@ -440,10 +445,8 @@ static CUresult submit(struct ag_stream *s, const struct ag_launch *l)
 {
     struct ag_oplog *log = s->log;
     struct decision d = {.send = false};
-    if (!ag_oplog_enter_current_for(log, s->handle)) {
-        count_eager(log->cap, l, AG_REFUSAL_QUEUE_FULL);
-        return ag_settle_status(log->cap, send(log->cap, l));
-    }
+    if (!ag_oplog_enter_current_for(log, s->handle))
+        return ag_pass(log->cap, l, AG_REFUSAL_QUEUE_FULL);
     const bool troubled = log->pending != CUDA_SUCCESS;
     if (!troubled)
         d = accept(log, s, l);

@@ -47,6 +47,9 @@ void ag_drain(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, e
  * another thread be kept inside the submission of what stands before it. */
 void ag_drain_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about, CUevent event,
                     enum ag_row row);
+/* Likewise before the event is recorded or destroyed: every held wait for it, too. */
+void ag_drain_changed_event(struct ag_capture *cap, enum ag_drain_kind kind, CUstream about,
+                            CUevent event, enum ag_row row);
 /* Looks at a status the program is about to see, and returns it: after a sticky error nothing is
  * held any more. */
 CUresult ag_settle_status(struct ag_capture *cap, CUresult ret);
