@@ -43,7 +43,7 @@ for app in stencil cg chain phases; do
     carry "//tests/apps:${app}_static.bin" "${app}_static"
     carry "//tests/apps:${app}_shared.bin" "${app}_shared"
 done
-for bench in chain_bench mixed_bench overlap_bench hold_cost aside_cost libstub_launch.so; do
+for bench in chain_bench mixed_bench overlap_bench streams_bench hold_cost aside_cost libstub_launch.so; do
     carry "//tools/bench:$bench"
 done
 carry //tools/audit:libgraph_share.so

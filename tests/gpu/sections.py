@@ -351,6 +351,27 @@ def overlap(s):
             against(s, say, what, by_name, lines, ["eager"], 1.0)
 
 
+def streams(s):
+    """Several streams in turn, and forked and joined, against a graph of branches and graphs of chains."""
+    bench, shim = s.file("streams_bench"), s.shim_env()
+    for pattern, streams_used, rounds, run in (("turns", 2, 16, 2), ("turns", 4, 16, 2), ("fork", 2, 8, 2),
+                                               ("fork", 2, 4, 8), ("fork", 2, 2, 32), ("fork", 4, 4, 8)):
+        for sync in ([], ["--sync"]):
+            base = [bench, "--pattern", pattern, "--streams", str(streams_used), "--rounds", str(rounds),
+                    "--run", str(run), "--length", "100"] + sync
+            what = f"{pattern}, {streams_used} streams, {rounds} times {run} kernels{', sync' if sync else ''}"
+            with s.item(f"{what}: at most 1.1 of the best written by hand") as say:
+                by_name, _, lines = s.compare(what, {"eager": (base, {}),
+                                                     "graph": (base + ["--mode", "graph"], {}),
+                                                     "split": (base + ["--mode", "split"], {}),
+                                                     "shim": (base, shim)})
+                say("eager %.1f, graph %.1f, split %.1f" %
+                    tuple(by_name[k]["median"] for k in ("eager", "graph", "split")))
+                against(s, say, what, by_name, lines, ["graph", "split"], 1.1)
+            with s.item(f"{what}: below eager") as say:
+                against(s, say, what, by_name, lines, ["eager"], 1.0)
+
+
 def against(s, say, what, by_name, lines, rivals, limit):
     """The shim over the best rival, turn by turn: what runs in one turn runs on the same processors."""
     best = min(rivals, key=lambda r: by_name[r]["median"])
@@ -578,6 +599,7 @@ SECTIONS = {
     "chain": chain,
     "mixed": mixed,
     "overlap": overlap,
+    "streams": streams,
     "hotpath": hotpath,
     "torch": torch,
     "frameworks": frameworks,

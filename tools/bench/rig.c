@@ -41,7 +41,8 @@ static void find_driver_file(char *path, size_t size)
 
 void rig_open(struct rig *r)
 {
-    static const char *const names[RIG_KERNELS] = {"vary_mix", "vary_xor", "vary_rot", "vary_null"};
+    static const char *const names[RIG_KERNELS] = {"vary_mix", "vary_xor", "vary_rot", "vary_null",
+                                                   "vary_pair"};
     CUdevice device;
     CUmodule module;
     memset(r, 0, sizeof *r);

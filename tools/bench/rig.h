@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum rig_kernel { RIG_MIX, RIG_XOR, RIG_ROT, RIG_NULL, RIG_KERNELS };
+enum rig_kernel { RIG_MIX, RIG_XOR, RIG_ROT, RIG_NULL, RIG_PAIR, RIG_KERNELS };
 
 /* The first three compute what tests/apps/mirror.h says. */
 struct rig {
