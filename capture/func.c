@@ -1,6 +1,7 @@
 /* capture/func.c - see func.h. */
 #define HASH_NONFATAL_OOM 1
 #include "capture/func.h"
+#include "shim/observe/allow.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,8 @@ struct ag_func *ag_funcs_get(struct ag_funcs *funcs, const struct ag_driver *drv
         f->usable = read_layout(drv, f);
     }
     read_identity(drv, f);
+    const char *const name = f->name;
+    f->excluded = funcs->allowed && !ag_allowed(funcs->allowed, &name, 1);
     return adopt(funcs, f);
 }
 
@@ -191,7 +194,7 @@ void ag_funcs_clear(struct ag_funcs *funcs)
         HASH_DEL(funcs->table, f);
         free_func(f);
     }
-    *funcs = (struct ag_funcs){NULL, 0, 0};
+    *funcs = (struct ag_funcs){NULL, 0, 0, funcs->allowed};
 }
 
 bool ag_funcs_touch_module(const struct ag_funcs *funcs, CUmodule module)

@@ -78,6 +78,7 @@ struct ag_func {
     bool usable;                 /* the layout is known and fits */
     bool padded;                 /* there are bytes between the parameters */
     bool barrier;                /* a communication kernel: order barrier */
+    bool excluded;               /* by AUTOGRAPH_KERNELS */
     CUmodule module;             /* NULL: unknown */
     CUlibrary library;           /* NULL: unknown or none */
     char *name;                  /* mangled, owned; NULL: unknown */
@@ -91,6 +92,7 @@ struct ag_func {
 struct ag_funcs {
     struct ag_func *table;
     uint32_t count, most_params;
+    const char *allowed; /* list of names, see shim/observe/allow.h; NULL: all */
 };
 
 /* The entry of a handle, made at first sight (asks the driver). NULL: out of memory. */

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TICK_LOOKS 20000 /* about a second at the default bound */
-#define IDLE_LOOKS 40    /* looks that find nothing held before the thread goes to sleep */
-#define RELIEF_US 5000   /* between two looks of a spare thread: seldom enough to cost nothing */
+#define TICK_US 1000000 /* at the most, while something is held */
+#define IDLE_LOOKS 40   /* looks that find nothing held before the thread goes to sleep */
+#define RELIEF_US 5000  /* between two looks of a spare thread: seldom enough to cost nothing */
 
 void ag_liveness_rouse(struct ag_liveness *l)
 {
@@ -66,10 +66,10 @@ bool ag_liveness_back(struct ag_liveness *l, uint32_t shift)
 /* Until holding ends or another thread has the watch. */
 static void watch(struct ag_liveness *l)
 {
-    unsigned idle = 0, looks = 0;
+    uint64_t idle = 0, looks = 0;
     bool on_watch = true;
     while (on_watch && !atomic_load(&l->cap->off)) {
-        if (idle >= IDLE_LOOKS || ++looks >= TICK_LOOKS) {
+        if (idle >= IDLE_LOOKS || ++looks * (l->bound_us / 2) >= TICK_US) {
             l->cap->tick(l->cap);
             looks = 0;
         }

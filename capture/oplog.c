@@ -40,6 +40,7 @@ static struct ag_oplog *make_log(struct ag_capture *cap, CUcontext ctx)
         return NULL;
     log->cap = cap;
     log->ctx = ctx;
+    log->funcs.allowed = cap->options->kernels[0] ? cap->options->kernels : NULL;
     log->room = cap->limits.max_segment;
     log->ops = calloc(log->room, sizeof *log->ops);
     log->entries = 4096;

@@ -218,10 +218,12 @@ static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
                             : ag_funcs_of_kind(&log->funcs, l->kind);
     if (!f)
         return NULL;
-    *out_why = f->barrier ? AG_REFUSAL_COMMUNICATION : AG_REFUSAL_PARAM_INFO;
+    *out_why = f->barrier    ? AG_REFUSAL_COMMUNICATION
+               : f->excluded ? AG_REFUSAL_EXCLUDED
+                             : AG_REFUSAL_PARAM_INFO;
     if (f->barrier)
         atomic_store(&log->cap->no_builds, 1);
-    if (f->barrier || !f->usable)
+    if (f->barrier || f->excluded || !f->usable)
         return NULL;
     *out_why = AG_REFUSAL_NO_MEMORY;
     return ag_sigs_intern(&log->sigs, f, &l->config, attrs, s->lane);

@@ -7,10 +7,12 @@
 #include "capture/transfer.h"
 #include "shim/elf.h"
 #include "shim/fork_lock.h"
+#include "shim/observe/allow.h"
 #include "shim/observe/log.h"
 #include "shim/observe/stats.h"
 #include "shim/observe/sys.h"
 #include "shim/resolve.h"
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -182,9 +184,31 @@ static void write_stats(bool last)
     ag_stats_write(&in);
 }
 
+static const char stopped[] = "the file that AUTOGRAPH_STOP_FILE names is there";
+
+static bool stop_file_is_there(void)
+{
+    char path[AG_OPTION_PATH];
+    struct ag_sys_file unused;
+    return runtime.options.stop_file[0] &&
+           ag_file_expand(path, sizeof path, runtime.options.stop_file, &runtime.identity) == 0 &&
+           ag_sys_look(AT_FDCWD, path, &unused) == 0;
+}
+
+/* Counted as a look of the liveness thread: the process does not end in the middle of it (see leave()). */
+static void mind_the_stop_file(struct ag_capture *cap)
+{
+    if (!stop_file_is_there())
+        return;
+    atomic_fetch_add(&runtime.liveness.looking, 1);
+    ag_capture_wish_off(cap, stopped);
+    ag_capture_settle(cap);
+    atomic_fetch_sub(&runtime.liveness.looking, 1);
+}
+
 static void tick(struct ag_capture *cap)
 {
-    (void)cap;
+    mind_the_stop_file(cap);
     write_stats(false);
 }
 
@@ -229,6 +253,10 @@ static const char *off_reason(void)
         return "the driver is newer than 13.x";
     if (blocking && strcmp(blocking, "0") != 0)
         return "CUDA_LAUNCH_BLOCKING is set";
+    if (!ag_program_allowed(runtime.options.programs))
+        return "AUTOGRAPH_PROGRAMS says no to this program";
+    if (stop_file_is_there())
+        return stopped;
     if (ag_elf_unknown_import(known, &runtime.loads_seen))
         return "a loaded object binds a driver function that the shim does not know";
     if (ag_resolve_leaked())

@@ -181,6 +181,9 @@ static bool parse(struct ag_options *o, const struct ag_option_row *row, const c
     case AG_OPTION_FILE:
     case AG_OPTION_DIRECTORY:
         return parse_path(row, text, field);
+    case AG_OPTION_LIST:
+        ((char *)field)[0] = '\0';
+        return append(field, text, false);
     }
     return false;
 }
@@ -204,6 +207,10 @@ static void take(struct ag_options *o, const struct ag_option_row *row, const ch
     set_default(o, row);
     if (row->kind == AG_OPTION_FILE || row->kind == AG_OPTION_DIRECTORY) {
         complain(o, "%s: path too long, or the current directory is unknown", row->env);
+        return;
+    }
+    if (row->kind == AG_OPTION_LIST) {
+        complain(o, "%s: longer than %d bytes", row->env, AG_OPTION_PATH - 1);
         return;
     }
     char grammar[64];
@@ -292,10 +299,13 @@ const char *ag_options_grammar(const struct ag_option_row *row, char *text, size
         snprintf(text, size, "%s..%s (bytes; suffix K, M, G)", least, most);
         break;
     case AG_OPTION_FILE:
-        snprintf(text, size, "%s, or a file", row->words);
+        snprintf(text, size, row->words[0] ? "%s, or a file" : "%sa file", row->words);
         break;
     case AG_OPTION_DIRECTORY:
         snprintf(text, size, "a directory");
+        break;
+    case AG_OPTION_LIST:
+        snprintf(text, size, "patterns with commas");
         break;
     }
     return text;
@@ -320,6 +330,7 @@ const char *ag_options_value(const struct ag_options *o, const struct ag_option_
         break;
     case AG_OPTION_FILE:
     case AG_OPTION_DIRECTORY:
+    case AG_OPTION_LIST:
         snprintf(text, size, "%s", (const char *)field);
         break;
     }

@@ -29,6 +29,7 @@ enum {
 #define AG_OPTION_FIELD_BYTES(field) uint64_t field;
 #define AG_OPTION_FIELD_FILE(field) char field[AG_OPTION_PATH];
 #define AG_OPTION_FIELD_DIRECTORY(field) char field[AG_OPTION_PATH];
+#define AG_OPTION_FIELD_LIST(field) char field[AG_OPTION_PATH];
 
 struct ag_options {
     /* One field per row of options.def. A CHOICE is a value of its enum (ag_mode, ag_level). A path
@@ -57,6 +58,7 @@ enum ag_option_kind {
     AG_OPTION_BYTES,
     AG_OPTION_FILE,
     AG_OPTION_DIRECTORY,
+    AG_OPTION_LIST,
 };
 
 struct ag_option_row {

@@ -107,16 +107,17 @@ uint64_t number_in(const ag_options &o, const ag_option_row &row)
                                         : *reinterpret_cast<const uint64_t *>(field);
 }
 
-std::string path_in(const ag_options &o, const ag_option_row &row)
+std::string text_in(const ag_options &o, const ag_option_row &row)
 {
     const char *field = reinterpret_cast<const char *>(&o) + row.offset;
     EXPECT_LT(strnlen(field, AG_OPTION_PATH), size_t(AG_OPTION_PATH)) << row.env;
     return std::string(field, strnlen(field, AG_OPTION_PATH));
 }
 
-bool is_path(const ag_option_row &row)
+bool is_text(const ag_option_row &row)
 {
-    return row.kind == AG_OPTION_FILE || row.kind == AG_OPTION_DIRECTORY;
+    return row.kind == AG_OPTION_FILE || row.kind == AG_OPTION_DIRECTORY ||
+           row.kind == AG_OPTION_LIST;
 }
 
 // The program's directory as it stands in a path: a '%' of it is not a pattern in a file name.
@@ -129,9 +130,11 @@ std::string here(bool pattern)
     return text + "/";
 }
 
-bool path_allowed(const ag_option_row &row, const std::string &text, std::string *out)
+bool text_allowed(const ag_option_row &row, const std::string &text, std::string *out)
 {
     *out = text;
+    if (row.kind == AG_OPTION_LIST)
+        return out->size() < AG_OPTION_PATH;
     if (row.words[0] && text == row.words && strcmp(row.env, "AUTOGRAPH_STATS") == 0)
         *out = here(true) + "autograph-stats.%h.%p.%t.json";
     else if (text[0] != '/' && !(row.words[0] && text == row.words))
@@ -155,12 +158,12 @@ unsigned judge_row(const ag_options &o, const ag_options &usual, const ag_option
     uint64_t number = 0;
     std::string path;
     const bool allowed =
-        text && (is_path(row)                   ? path_allowed(row, text, &path)
+        text && (is_text(row)                   ? text_allowed(row, text, &path)
                  : row.kind == AG_OPTION_CHOICE ? word_allowed(row, text, &number)
                                                 : number_allowed(row, text, &number));
     EXPECT_EQ((o.given >> index & 1) != 0, allowed) << row.env << "=" << (text ? text : "");
-    if (is_path(row))
-        EXPECT_EQ(path_in(o, row), allowed ? path : path_in(usual, row)) << row.env;
+    if (is_text(row))
+        EXPECT_EQ(text_in(o, row), allowed ? path : text_in(usual, row)) << row.env;
     else
         EXPECT_EQ(number_in(o, row), allowed ? number : number_in(usual, row)) << row.env;
     met.accepted[index] += allowed;
@@ -237,6 +240,9 @@ const Target target = {"options",
                         "AUTOGRAPH_MIN_SEEN=",
                         "AUTOGRAPH_MAX_SEGMENT=",
                         "AUTOGRAPH_MAX_BYTES=",
+                        "AUTOGRAPH_PROGRAMS=",
+                        "AUTOGRAPH_KERNELS=",
+                        "AUTOGRAPH_STOP_FILE=",
                         "\n",
                         "\n\n",
                         "=",
@@ -327,7 +333,7 @@ void finish(bool enough)
     const ag_option_row *rows = ag_options_rows(&count);
     for (size_t i = 0; enough && i < count; i++) {
         EXPECT_GT(met.accepted[i], 20u) << rows[i].env;
-        EXPECT_GT(met.refused[i], is_path(rows[i]) ? 2u : 20u) << rows[i].env;
+        EXPECT_GT(met.refused[i], is_text(rows[i]) ? 2u : 20u) << rows[i].env;
     }
     EXPECT_TRUE(!enough || (met.unknown > 100 && met.crowded > 5))
         << met.unknown << " " << met.crowded;

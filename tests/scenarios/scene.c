@@ -164,9 +164,9 @@ static void on_alarm(int signal)
 int main(int argc, char **argv)
 {
     const struct scene_case *const lists[] = {
-        scene_replay,   scene_order, scene_lifetime, scene_errors, scene_limits, scene_entry,
-        scene_captures, scene_data,  scene_events,   scene_host,   scene_memory, scene_process,
-        scene_devices,  scene_fills, scene_records,  scene_turns};
+        scene_replay,   scene_order, scene_lifetime, scene_errors, scene_limits,    scene_entry,
+        scene_captures, scene_data,  scene_events,   scene_host,   scene_memory,    scene_process,
+        scene_devices,  scene_fills, scene_records,  scene_turns,  scene_operations};
     if (argc < 2)
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);

@@ -24,7 +24,8 @@ struct scene_case {
 };
 extern const struct scene_case scene_replay[], scene_order[], scene_lifetime[], scene_errors[],
     scene_limits[], scene_entry[], scene_captures[], scene_data[], scene_events[], scene_host[],
-    scene_memory[], scene_process[], scene_devices[], scene_fills[], scene_records[], scene_turns[];
+    scene_memory[], scene_process[], scene_devices[], scene_fills[], scene_records[], scene_turns[],
+    scene_operations[];
 
 /* A setup call that fails ends the program: the scene could not be played. */
 #define NEED(call) scene_need(call, #call)

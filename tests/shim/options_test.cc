@@ -236,6 +236,16 @@ TEST_F(OptionPaths, APathThatIsTooLongIsAProblemAndNotCut)
     EXPECT_EQ(strlen(o.dump), (size_t)AG_OPTION_PATH - 1);
 }
 
+TEST(Options, AListThatIsTooLongIsAProblemAndNotCut)
+{
+    ag_options o = options_of({"AUTOGRAPH_KERNELS=!" + std::string(AG_OPTION_PATH, 'a')});
+    EXPECT_EQ(o.problem_count, 1u);
+    EXPECT_STREQ(o.kernels, "");
+    o = options_of({"AUTOGRAPH_KERNELS=!" + std::string(AG_OPTION_PATH - 2, 'a')});
+    EXPECT_EQ(o.problem_count, 0u);
+    EXPECT_EQ(strlen(o.kernels), (size_t)AG_OPTION_PATH - 1);
+}
+
 TEST(Options, AProgramWithMoreRightsThanItsUserIsLeftAlone)
 {
     std::string log = "AUTOGRAPH_LOG=/tmp/log", on = "AUTOGRAPH=on";

@@ -1,0 +1,116 @@
+// Whoever runs many programs under the shim can take it out of one that runs, of some programs, of some kernels.
+// Judged by what the driver saw.
+#include "tests/scenarios/play.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+
+namespace
+{
+
+using namespace ag_scene;
+
+class StopFile : public ::testing::Test
+{
+  protected:
+    StopFile() : dir(ag_test::make_dir("ag-stop")), file(dir + "/stop")
+    {
+    }
+    ~StopFile() override
+    {
+        ag_test::remove_dir(dir);
+    }
+    static size_t in_graphs_after_the_flag(const SimLog &log)
+    {
+        size_t n = 0;
+        bool after = false;
+        for (const ag_test::Executed &e : log.executed) {
+            after |= e.name == "set_flag";
+            n += after && e.in_graph;
+        }
+        return n;
+    }
+    std::string dir, file;
+};
+
+TEST_F(StopFile, C7EndsHoldingInAProcessThatRuns)
+{
+    Pair p = same_as_native("operations-stopped-meanwhile",
+                            {{"AUTOGRAPH_STOP_FILE", file}, {"SCENE_STOP_FILE", file}}, REPLAYED);
+    EXPECT_EQ(0u, in_graphs_after_the_flag(p.shim.log));
+    EXPECT_NE(std::string::npos, p.shim.stats.find("\"mode\": \"off\"")) << p.shim.stats;
+    EXPECT_NE(std::string::npos, p.shim.messages.find("AUTOGRAPH_STOP_FILE")) << p.shim.messages;
+}
+
+TEST_F(StopFile, C5ThatDoesNotComeChangesNothing)
+{
+    Pair p =
+        same_as_native("operations-stopped-meanwhile", {{"AUTOGRAPH_STOP_FILE", file}}, REPLAYED);
+    EXPECT_GT(in_graphs_after_the_flag(p.shim.log), 0u);
+}
+
+TEST_F(StopFile, C7OfAnotherProcessIsNotMeant)
+{
+    Pair p = same_as_native(
+        "operations-stopped-meanwhile",
+        {{"AUTOGRAPH_STOP_FILE", file + ".%p"}, {"SCENE_STOP_FILE", file + ".1"}}, REPLAYED);
+    EXPECT_GT(in_graphs_after_the_flag(p.shim.log), 0u);
+}
+
+TEST_F(StopFile, C7ThatIsThereAtTheStartLeavesTheProgramAlone)
+{
+    std::ofstream(file) << "";
+    Pair p = same_as_native("operations-two-kernels", {{"AUTOGRAPH_STOP_FILE", file}}, ANYHOW);
+    EXPECT_EQ(0u, p.shim.log.in_graphs());
+    EXPECT_NE(std::string::npos, p.shim.stats.find("AUTOGRAPH_STOP_FILE")) << p.shim.stats;
+}
+
+struct List {
+    const char *name, *value;
+    bool holds;
+};
+
+class Programs : public ::testing::TestWithParam<List>
+{
+};
+
+TEST_P(Programs, C7AreHeldAsTheListSays)
+{
+    Pair p = same_as_native("operations-two-kernels", {{"AUTOGRAPH_PROGRAMS", GetParam().value}},
+                            ANYHOW);
+    EXPECT_EQ(GetParam().holds, p.shim.log.in_graphs() > 0) << p.shim.stats;
+    EXPECT_EQ(!GetParam().holds,
+              p.shim.stats.find("AUTOGRAPH_PROGRAMS says no") != std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    List, Programs,
+    ::testing::Values(List{"Named", "train,scene", true}, List{"AsAPattern", "sc?n*", true},
+                      List{"NotNamed", "train,scenery", false}, List{"Excluded", "!scene", false},
+                      List{"NotExcluded", "!train,!scenery", true},
+                      List{"TheFirstThatFitsCounts", "!sc*,scene", false},
+                      List{"WithASpaceBehindTheComma", "train, scene", true}),
+    [](const ::testing::TestParamInfo<List> &info) { return info.param.name; });
+
+class Kernels : public ::testing::TestWithParam<List>
+{
+};
+
+// `holds`: vary_mix. The other kernel of the scene is always held.
+TEST_P(Kernels, C7AreHeldAsTheListSays)
+{
+    Pair p = same_as_native("operations-two-kernels", {{"AUTOGRAPH_KERNELS", GetParam().value}},
+                            REPLAYED);
+    EXPECT_EQ(GetParam().holds, in_graphs(p.shim.log, "vary_mix") > 0);
+    EXPECT_GT(in_graphs(p.shim.log, "vary_rot"), 0u);
+    EXPECT_EQ(!GetParam().holds, p.shim.stats.find("\"EXCLUDED\"") != std::string::npos)
+        << p.shim.stats;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    List, Kernels,
+    ::testing::Values(List{"Named", "vary_mix,vary_rot", true}, List{"NotNamed", "*rot", false},
+                      List{"Excluded", "!*mix", false}, List{"NotExcluded", "!nothing", true}),
+    [](const ::testing::TestParamInfo<List> &info) { return info.param.name; });
+
+} // namespace
