@@ -42,6 +42,7 @@ static struct ag_oplog *make_log(struct ag_capture *cap, CUcontext ctx)
     log->ctx = ctx;
     log->funcs.allowed = cap->options->kernels[0] ? cap->options->kernels : NULL;
     log->room = cap->limits.max_segment;
+    ag_ring_open(&log->ring, (uintptr_t)ctx);
     log->ops = calloc(log->room, sizeof *log->ops);
     log->entries = 4096;
     log->by_entry = calloc(log->entries + 1, sizeof *log->by_entry);

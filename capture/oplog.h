@@ -12,6 +12,7 @@
 #include "capture/func.h"
 #include "capture/lock.h"
 #include "capture/memory.h"
+#include "capture/ring.h"
 #include "capture/sig.h"
 #include "policy/budget.h"
 #include "policy/decide.h"
@@ -149,6 +150,7 @@ struct ag_oplog {
     AG_ATOMIC(uint32_t)
     anchored; /* 1: no op since the last synchronisation; read without the lock */
     uint64_t seen[AG_OP_KINDS], held; /* ops, held launches since they were last counted */
+    struct ag_ring ring;
 };
 
 /* An event of the program's, from its creation to its destruction. `held` records of it are in the log of its

@@ -2,6 +2,7 @@
 #include "capture/replay.h"
 #include "capture/event.h"
 #include "capture/graph.h"
+#include "capture/guard.h"
 #include "capture/idle.h"
 #include "capture/record.h"
 #include "capture/track.h"
@@ -396,7 +397,8 @@ static struct ag_graph *make_graph(struct ag_oplog *log, enum ag_refusal *out_wh
     return g;
 }
 
-static void build(struct ag_oplog *log, uint32_t segment)
+/* Returns the graph's number, 0: not built. */
+static uint32_t build(struct ag_oplog *log, uint32_t segment)
 {
     enum ag_refusal why = may_build(log);
     ag_oplog_submits(
@@ -406,8 +408,9 @@ static void build(struct ag_oplog *log, uint32_t segment)
     if (g) {
         g->segment = segment;
         ag_policy_built(log->cur->policy, segment, g->number);
+        const uint32_t number = g->number;
         obey_budget(log);
-        return;
+        return number;
     }
     ag_log(AG_LEVEL_INFO, "segment of %u launches not built: %s", log->n, ag_refusal_sentence(why));
     if (why == AG_REFUSAL_BUDGET)
@@ -416,6 +419,7 @@ static void build(struct ag_oplog *log, uint32_t segment)
         ag_policy_dropped(log->cur->policy, segment);
     else
         ag_policy_failed(log->cur->policy, segment);
+    return 0;
 }
 
 /* Whether policy looks at the stream, for threads that do not take the lock. */
@@ -463,22 +467,38 @@ static void close_segment(struct ag_oplog *log)
     atomic_fetch_sub(&ag_open_logs, 1);
 }
 
+static void note(struct ag_oplog *log, enum ag_deed deed, uint32_t graph, enum ag_refusal why)
+{
+    const struct ag_decision d = {
+        .stream = (uintptr_t)ag_track_stream(log->cur, log->ops[0].sig)->handle,
+        .deed = deed,
+        .ops = log->n,
+        .graph = graph,
+        .thread = (uint32_t)ag_thread.number,
+    };
+    ag_ring_note(&log->ring, &d, why);
+}
+
 CUresult ag_oplog_cut(struct ag_oplog *log, struct ag_verdict verdict, enum ag_refusal why)
 {
+    enum ag_deed deed = AG_DEED_SENT;
     CUresult ret = CUDA_SUCCESS;
     if (!log->n)
         return CUDA_SUCCESS;
     if (verdict.use == AG_USE_REPLAY && log->sent == 0) {
         const enum ag_refusal refused = replay(log, verdict.graph);
         why = refused != AG_REFUSAL_NONE ? refused : AG_REFUSAL_SHORT;
+        deed = refused == AG_REFUSAL_NONE ? AG_DEED_REPLAYED : AG_DEED_SENT;
 #ifdef AG_MUTANT_FAILURE_TOLD /* the program hears of a graph that it knows nothing of */
         if (refused != AG_REFUSAL_NONE)
             ag_oplog_keep_error(log, CUDA_ERROR_UNKNOWN);
 #endif
     }
     ret = ag_oplog_flush(log, why);
-    if (verdict.use == AG_USE_BUILD)
-        build(log, verdict.segment);
+    uint32_t graph = deed == AG_DEED_REPLAYED ? verdict.graph : 0;
+    if (verdict.use == AG_USE_BUILD && (graph = build(log, verdict.segment)))
+        deed = AG_DEED_BUILT;
+    note(log, deed, graph, deed == AG_DEED_REPLAYED ? AG_REFUSAL_NONE : why);
     close_segment(log);
     return ret;
 }
