@@ -321,6 +321,7 @@ static void make_current(struct ag_oplog *log)
         return;
     if (ag_real(drv, cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now != log->ctx)
         log->pushed = ag_real(drv, cuCtxPushCurrent_v2)(log->ctx) == CUDA_SUCCESS;
+    log->pushed_over = now;
 }
 
 void ag_oplog_enter(struct ag_oplog *log)
@@ -383,8 +384,9 @@ void ag_oplog_leave(struct ag_oplog *log)
 {
     struct ag_capture *cap = log->cap;
     CUcontext old;
-    if (log->pushed)
-        ag_real(cap->drv, cuCtxPopCurrent_v2)(&old);
+    /* The program's next call is for the context that it thinks is current, one entry of its stack more or less. */
+    if (log->pushed && ag_real(cap->drv, cuCtxPopCurrent_v2)(&old) != CUDA_SUCCESS)
+        ag_real(cap->drv, cuCtxSetCurrent)(log->pushed_over);
     log->pushed = false;
     ag_lock_give(&log->lock);
     ag_thread.busy--;
