@@ -66,6 +66,44 @@ static void two_kernels(void)
     scene_show("x", 0, l.s, l.x);
 }
 
+/* Many sequences, some of them often, for as long as SCENE_TIMES says: in steps of 100,000 launches. */
+enum { SEQUENCES = 10000, OFTEN = 64, STEP = 100000 };
+
+static unsigned sequence(const struct loop *l, CUfunction const f[3], unsigned number)
+{
+    const unsigned launches = 12 + number % 13;
+    for (unsigned i = 0; i < launches; i++) {
+        unsigned v = number + i, grid = 1 + (number >> i % 7 * 2) % 4;
+        CUdeviceptr x = l->x;
+        NEED(scene_launch(f[(number + i * i) % 3], l->s, grid, 64, 0, ARGS(&x, &v)));
+    }
+    NEED(cuStreamSynchronize(l->s));
+    return launches;
+}
+
+static void soak(void)
+{
+    scene_open();
+    alarm(0);
+    const struct loop l = {scene_load("varying"), scene_stream(CU_STREAM_NON_BLOCKING),
+                           scene_buffer()};
+    CUfunction f[3];
+    unsigned state = 1;
+    unsigned long launches = 0;
+    scene_functions(l.varying, f);
+    for (unsigned step = 0; step < scene_times(); step++) {
+        for (const unsigned long end = launches + STEP; launches < end;) {
+            state = state * 1664525u + 1013904223u;
+            const unsigned any = state >> 8, number = any % 2 ? any / 2 % OFTEN : any % SEQUENCES;
+            for (int again = 0; again < 4; again++)
+                launches += sequence(&l, f, number);
+        }
+        fprintf(stderr, "measured: launches %lu resident %ld KB\n", launches, scene_resident());
+    }
+    scene_show("x", 0, l.s, l.x);
+}
+
 const struct scene_case scene_operations[] = {{"operations-stopped-meanwhile", stopped_meanwhile},
                                               {"operations-two-kernels", two_kernels},
+                                              {"C6-soak", soak},
                                               {NULL, NULL}};

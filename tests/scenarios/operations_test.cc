@@ -4,6 +4,8 @@
 
 #include <fstream>
 #include <gtest/gtest.h>
+#include <sstream>
+#include <vector>
 
 namespace
 {
@@ -112,5 +114,31 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(List{"Named", "vary_mix,vary_rot", true}, List{"NotNamed", "*rot", false},
                       List{"Excluded", "!*mix", false}, List{"NotExcluded", "!nothing", true}),
     [](const ::testing::TestParamInfo<List> &info) { return info.param.name; });
+
+// Ten thousand sequences, some often: what is kept of them is bounded. The whole run, of 10,000,000 launches, is a
+// person's: SCENE_TIMES=100, see docs/BENCHMARKS.md.
+TEST(Soak, C6TheMemoryStaysWhatItWasAfterTheFirstSequences)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    const char *times = "2"; // they keep freed memory: only the result counts
+#else
+    const char *times = "12";
+#endif
+    const Env soak = {{"SCENE_TIMES", times}, {"SIMCUDA_LOG", ""}};
+    const Played native = play("C6-soak", false, soak), shim = play("C6-soak", true, soak);
+    expect_played(native, "without the shim");
+    expect_played(shim, "with the shim");
+    EXPECT_EQ(native.run.out, shim.run.out);
+    EXPECT_GT(number_after(shim.totals, "\"kernels_in_graphs\":"),
+              number_after(shim.totals, "\"kernels_eager\":"));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    std::vector<long> resident;
+    std::istringstream lines(shim.measured);
+    for (std::string line; std::getline(lines, line);)
+        resident.push_back(number_after(line, "resident "));
+    ASSERT_EQ(12u, resident.size()) << shim.measured;
+    EXPECT_LT(resident.back(), resident[3] + 8 * 1024) << "KB\n" << shim.measured;
+#endif
+}
 
 } // namespace
