@@ -249,8 +249,6 @@ static const char *off_reason(void)
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
     if (runtime.driver.version < OLDEST_DRIVER)
         return "the driver is older than 12.4";
-    if (runtime.driver.version > NEWEST_DRIVER)
-        return "the driver is newer than 13.x";
     if (blocking && strcmp(blocking, "0") != 0)
         return "CUDA_LAUNCH_BLOCKING is set";
     if (!ag_program_allowed(runtime.options.programs))
@@ -262,6 +260,17 @@ static const char *off_reason(void)
     if (ag_resolve_leaked())
         return "too many unknown driver functions were asked for";
     return NULL;
+}
+
+/* A driver that nobody has checked is watched only, unless the user asks for more. */
+static void mind_a_new_driver(void)
+{
+    if (runtime.driver.version <= NEWEST_DRIVER || runtime.options.mode != AG_MODE_ON ||
+        ag_options_given(&runtime.options, "AUTOGRAPH"))
+        return;
+    runtime.options.mode = AG_MODE_OBSERVE;
+    ag_log(AG_LEVEL_WARN,
+           "the driver is newer than 13.x, nothing is held: AUTOGRAPH=on asks for it");
 }
 
 static void init_capture(void)
@@ -304,6 +313,7 @@ static void init(void)
     runtime.driver = (struct ag_driver){ag_real_slot, 0};
     if (ag_real(&runtime.driver, cuDriverGetVersion)(&version) == CUDA_SUCCESS)
         runtime.driver.version = version;
+    mind_a_new_driver();
     init_capture();
     const char *reason = runtime.options.mode == AG_MODE_OFF ? NULL : off_reason();
     const bool off = reason || runtime.options.mode == AG_MODE_OFF;

@@ -258,6 +258,14 @@ void ag_options_load_as(struct ag_options *out, char **environ_list, bool privil
     }
 }
 
+bool ag_options_given(const struct ag_options *o, const char *env)
+{
+    for (size_t i = 0; i < ROWS; i++)
+        if (strcmp(rows[i].env, env) == 0)
+            return o->given >> i & 1;
+    return false;
+}
+
 void ag_options_load(struct ag_options *out, char **environ_list)
 {
     ag_options_load_as(out, environ_list, getauxval(AT_SECURE) != 0);

@@ -51,6 +51,9 @@ void ag_options_load(struct ag_options *out, char **environ_list);
 /* The same with the question about rights answered by the caller. */
 void ag_options_load_as(struct ag_options *out, char **environ_list, bool privileged);
 
+/* Has the environment a valid value for the option of that name? */
+bool ag_options_given(const struct ag_options *o, const char *env);
+
 /* The table, for those that show it. */
 enum ag_option_kind {
     AG_OPTION_CHOICE,

@@ -115,6 +115,37 @@ INSTANTIATE_TEST_SUITE_P(
                       List{"Excluded", "!*mix", false}, List{"NotExcluded", "!nothing", true}),
     [](const ::testing::TestParamInfo<List> &info) { return info.param.name; });
 
+// What a driver of that version sees where the user has asked for nothing, or for `mode`.
+Played with_driver(const std::string &version, const std::string &mode)
+{
+    const Env env = {{"SIMCUDA_DRIVER", version}, {"AUTOGRAPH", mode}};
+    return same_as_native("operations-two-kernels", env, ANYHOW).shim;
+}
+
+TEST(Drivers, C7ThatAreTooOldAreLeftAlone)
+{
+    for (const char *mode : {"", "on", "observe"}) {
+        const Played p = with_driver("12030", mode);
+        EXPECT_EQ(0u, p.log.in_graphs());
+        EXPECT_NE(std::string::npos, p.stats.find("older than 12.4")) << p.stats;
+    }
+}
+
+TEST(Drivers, C7ThatNobodyHasCheckedAreWatchedOnly)
+{
+    const Played p = with_driver("14000", "");
+    EXPECT_EQ(0u, p.log.in_graphs());
+    EXPECT_NE(std::string::npos, p.stats.find("\"mode\": \"observe\"")) << p.stats;
+    EXPECT_GT(number_after(p.stats, "\"launches_seen\":"), 0);
+    EXPECT_NE(std::string::npos, p.messages.find("newer than")) << p.messages;
+}
+
+TEST(Drivers, C7ThatTheUserHasCheckedAreUsed)
+{
+    EXPECT_GT(with_driver("14000", "on").log.in_graphs(), 0u);
+    EXPECT_GT(with_driver("12040", "").log.in_graphs(), 0u);
+}
+
 // Ten thousand sequences, some often: what is kept of them is bounded. The whole run, of 10,000,000 launches, is a
 // person's: SCENE_TIMES=100, see docs/BENCHMARKS.md.
 TEST(Soak, C6TheMemoryStaysWhatItWasAfterTheFirstSequences)
