@@ -173,6 +173,13 @@ class Doctor(Case):
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         self.assertIn("opens the driver itself", done.stdout)
 
+    def test_WarnsOfAShimThatIsLoadedIntoEveryProgram(self):
+        for text, warned in (("/usr/lib/libjemalloc.so\n/opt/libautograph.so", True), ("/a.so:libautograph.so", True),
+                             ("/opt/autograph/libother.so", False), ("", False)):
+            done = self.autograph("doctor", "--preload", self.file("preload", text), sys.executable)
+            self.assertEqual(warned, "into every program" in done.stderr, done.stderr)
+        self.assertEqual("", self.autograph("doctor", "--preload", self.path("none"), sys.executable).stderr)
+
     def test_SaysWhenNothingShowsASignOfCuda(self):
         self.assertEqual(3, self.doctor("/bin/true").returncode)
 
