@@ -95,7 +95,7 @@ static enum ag_refusal inadmissible(const struct ag_capture *cap, const struct a
         return AG_REFUSAL_ARGUMENTS;
     if (atomic_load_explicit(&cap->capturing, memory_order_relaxed))
         return AG_REFUSAL_CAPTURING;
-    return ag_attrs_admissible(l->full) ? AG_REFUSAL_NONE : AG_REFUSAL_ATTRIBUTE;
+    return !l->full || ag_attrs_admissible(l->full) ? AG_REFUSAL_NONE : AG_REFUSAL_ATTRIBUTE;
 }
 
 /* The last one of the thread is remembered. */
@@ -146,6 +146,17 @@ static bool reserve_args(struct ag_oplog *log, const struct ag_func *f)
     return true;
 }
 
+/* Most are pointers and numbers: spared the call. */
+static void copy_param(unsigned char *to, const void *from, uint32_t size)
+{
+    if (size == 8)
+        memcpy(to, from, 8);
+    else if (size == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, size);
+}
+
 static bool copy_params(unsigned char *to, const struct ag_func *f, void **params)
 {
     if (!params)
@@ -153,7 +164,7 @@ static bool copy_params(unsigned char *to, const struct ag_func *f, void **param
     for (uint32_t i = 0; i < f->params; i++) {
         if (!params[i])
             return false;
-        memcpy(to + f->param[i].offset, params[i], f->param[i].size);
+        copy_param(to + f->param[i].offset, params[i], f->param[i].size);
     }
     return true;
 }
@@ -195,11 +206,19 @@ static bool copy_args(struct ag_oplog *log, struct ag_sig *sig, const struct ag_
     return true;
 }
 
+static bool same_config(const struct ag_config *a, const struct ag_config *b)
+{
+    uint32_t differ = a->shared_bytes ^ b->shared_bytes;
+    for (int i = 0; i < 3; i++)
+        differ |= (a->grid[i] ^ b->grid[i]) | (a->block[i] ^ b->block[i]);
+    return !differ;
+}
+
 static bool same(const struct ag_sig *sig, const struct ag_launch *l, uint32_t attrs, uint32_t lane)
 {
     return sig->key.handle == l->handle && sig->key.lane == lane &&
-           !memcmp(&sig->key.config, &l->config, sizeof l->config) &&
-           sig->key.state == sig->func->state_id && sig->key.attrs == attrs;
+           same_config(&sig->key.config, &l->config) && sig->key.state == sig->func->state_id &&
+           sig->key.attrs == attrs;
 }
 
 /* The launch's signature: the expected one if it fits, else by look-up. NULL: *out_why. */
@@ -207,9 +226,9 @@ static struct ag_sig *signature(struct ag_oplog *log, struct ag_stream *s,
                                 const struct ag_launch *l, enum ag_refusal *out_why)
 {
     const uint32_t expected = ag_policy_expect(s->track->policy);
-    uint32_t attrs;
+    uint32_t attrs = 0;
     *out_why = AG_REFUSAL_NO_MEMORY;
-    if (!ag_attrs_intern(&log->attrs, l->full, &attrs))
+    if (l->full && !ag_attrs_intern(&log->attrs, l->full, &attrs))
         return NULL;
     if (expected && same(ag_sigs_at(&log->sigs, expected), l, attrs, s->lane))
         return ag_sigs_at(&log->sigs, expected);
@@ -313,8 +332,11 @@ static uint32_t content(const unsigned char *args, uint32_t bytes)
         hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
         hash ^= hash >> 32;
     }
-    for (; bytes; bytes--)
-        hash = (hash ^ *args++) * 0x100000001B3u;
+    if (bytes) { /* what is read beyond them lies in the log's room, see reserve_args() */
+        uint64_t word;
+        memcpy(&word, args, 8);
+        hash = (hash ^ (word & ((1ull << bytes * 8) - 1))) * 0x9E3779B97F4A7C15u;
+    }
     return (uint32_t)(hash ^ hash >> 32);
 }
 
