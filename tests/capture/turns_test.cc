@@ -24,7 +24,8 @@ struct Asked {
 };
 
 // In which order a driver may do what was asked: that of each stream, each wait behind the record it was for and before
-// any other of its event. A record may be left out that a later one overtakes before anything waits for it.
+// any other of its event. A record may be left out that a later one overtakes before anything waits for it. What the
+// driver is given by itself it is given in the order of the calls: each may have to wait for room.
 class Order
 {
   public:
@@ -35,7 +36,7 @@ class Order
     {
         std::map<CUstream, size_t> at;      // next op of the stream
         std::map<std::string, size_t> last; // op that was the last record, by what follows "record"
-        size_t done = 0;
+        size_t done = 0, by_itself = 0;
         for (size_t k = 0; k < executed.size(); k++) {
             size_t i = Next(executed[k].stream, &at[executed[k].stream]);
             for (; i < asked.size() && asked[i].op != executed[k].op && IsOvertaken(i); done++)
@@ -44,6 +45,10 @@ class Order
             ASSERT_EQ(asked[i].op, executed[k].op)
                 << "op " << k << " of stream " << executed[k].stream;
             done++;
+            if (executed[k].how == "eager") {
+                ASSERT_LE(by_itself, i) << asked[i].op;
+                by_itself = i;
+            }
             if (IsA("record", i))
                 last[asked[i].op.substr(6)] = i;
             if (IsA("wait", i)) {
@@ -222,6 +227,58 @@ TEST_F(Turns, WaitForTheRecordBeforeThemThoughTheEventIsRecordedAgain)
     Share();
     Loop(10, body);
     EXPECT_GT(Share(), 0.5);
+    Check();
+}
+
+// C1, O-14: which of its records an event is waited for in between differs from round to round.
+TEST_F(Turns, WaitForTheRecordBeforeThemThoughOtherEventsTakeTurnsToo)
+{
+    int round = 0;
+    auto body = [&] {
+        const int again = ++round % 8 ? 1 : 0; // mostly another event than the one waited for
+        for (int k = 0; k < 6; k++) {
+            Launch(Stream(0), 8 * k);
+            Launch(Stream(0), 8 * k + 1);
+            Record(Stream(0), Event(0));
+            Launch(Stream(0), 8 * k + 2);
+            Wait(Stream(1), Event(0));
+            Launch(Stream(1), 8 * k + 3);
+            Launch(Stream(1), 8 * k + 4);
+            Record(Stream(0), Event(again));
+            Launch(Stream(0), 8 * k + 6);
+            Launch(Stream(1), 8 * k + 7);
+        }
+    };
+    Loop(200, [&] { RoundRobin(2, 16); });
+    Loop(80, body);
+    Share();
+    Loop(10, body);
+    EXPECT_GT(Share(), 0.5) << "and goes on in graphs";
+    Check();
+}
+
+// C4: a launch and the record behind it, too little for a graph, which would have stood before another stream's launch.
+TEST_F(Turns, ThatAreTooShortForGraphsAreGivenInTheOrderOfTheCalls)
+{
+    auto body = [&] {
+        for (int k = 0; k < 6; k++) {
+            Launch(Stream(1), 8 * k);
+            Launch(Stream(1), 8 * k + 1);
+            Wait(Stream(1), Event(0));
+            Launch(Stream(0), 8 * k + 2);
+            Launch(Stream(1), 8 * k + 3);
+            Record(Stream(0), Event(1));
+            Record(Stream(0), Event(0));
+            Launch(Stream(0), 8 * k + 4);
+            Launch(Stream(0), 8 * k + 5);
+            Wait(Stream(0), Event(2));
+        }
+    };
+    Record(Stream(0), Event(0));
+    Record(Stream(0), Event(2));
+    Loop(200, [&] { RoundRobin(2, 16); });
+    Loop(50, body);
+    EXPECT_GT(Share(), 0.3);
     Check();
 }
 
