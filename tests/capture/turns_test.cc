@@ -4,6 +4,7 @@
 #include "tests/capture/scripted_driver.h"
 
 #include <gtest/gtest.h>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -163,10 +164,19 @@ struct Program {
         }
         return launches ? (double)in_graphs / launches : 0;
     }
+    // Every launch is counted once, as what became of it.
+    void CheckCounts()
+    {
+        uint64_t launches = d.counters.launches_replayed.load();
+        for (const auto &eager : d.counters.eager)
+            launches += eager.load();
+        EXPECT_EQ(d.counters.launches_seen.load(), launches);
+    }
     void Check()
     {
         Order(asked).Check(d.executed);
         d.CheckInvariants();
+        CheckCounts();
     }
 
     ScriptedDriver d;
@@ -341,6 +351,34 @@ TEST_F(Turns, EndWhereAnotherThreadComes)
     Check();
 }
 
+// C4: a thread ended, the next one has its place in memory. What the one left is not in front of what the other does.
+TEST_F(Turns, EndWhereAnotherThreadComesThatHasThePlaceOfTheLast)
+{
+    Loop(200, [&] { RoundRobin(2, 16); });
+    size_t given = 0;
+    auto thread = [](std::function<void()> body, const void **out_place) {
+        std::thread([&] {
+            static thread_local char place; // beside what the shim has of the thread
+            *out_place = &place;
+            body();
+        }).join();
+    };
+    const void *first = nullptr, *second = nullptr;
+    for (int tries = 0; tries < 100 && (!first || first != second); tries++) {
+        d.Synchronize();
+        thread([&] { RoundRobin(2, 14); }, &first);
+        given = d.executed.size();
+        ASSERT_LT(given, asked.size()) << "some are held";
+        thread([&] { Launch(Stream(0), 14); }, &second);
+        given = d.executed.size() - given;
+    }
+    ASSERT_EQ(first, second) << "the place is used again";
+    EXPECT_GE(d.executed.size(), asked.size() - 1);
+    EXPECT_GT(given, 0u);
+    d.Synchronize();
+    Check();
+}
+
 // C1: what one thread gives to the legacy stream and to one that waits for it runs in one order.
 TEST_F(Turns, OfTheLegacyStreamAreJoinedWithNonBlockingStreamsAlone)
 {
@@ -432,5 +470,51 @@ TEST_F(Turns, OutliveAStream)
     Loop(100, [&] { RoundRobin(3, 24); });
     EXPECT_GT(Share(), 0.5);
     Check();
+}
+
+// C5: streams that live for a few ops each, beside one that stays: it goes on in graphs by itself.
+TEST_F(Turns, WithStreamsThatDoNotLastAreSoonLeftAlone)
+{
+    uintptr_t next = 10;
+    auto body = [&] {
+        for (int k = 0; k < 16; k++) {
+            for (int i = 0; i < 4; i++)
+                Launch(Stream(0), i);
+            for (int i = 0; i < 4; i++)
+                Launch(Stream(next), i);
+        }
+        d.Synchronize();
+        ag_retire_stream(&d.cap, Stream(next++), AG_ROW_cuStreamDestroy_v2);
+    };
+    for (int k = 0; k < 400; k++)
+        body();
+    EXPECT_GT(d.counters.tracks_joined.load(), 0u);
+    EXPECT_LT(d.counters.tracks_joined.load(), 5u);
+    Check();
+}
+
+// C5: where nothing is built any more, what is there is kept.
+TEST_F(Turns, AreNeitherJoinedNorTakenApartWhereNothingIsBuilt)
+{
+    Loop(40, [&] {
+        for (int i = 0; i < 32; i++)
+            Launch(Stream(i / 16), i);
+    });
+    const CUfunction all_reduce = d.Function("ncclDevKernel_AllReduce", {8});
+    Loop(200, [&] { RoundRobin(2, 16); });
+    EXPECT_EQ(1u, d.counters.tracks_joined.load());
+    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(all_reduce, 0, 1, Stream(0)));
+    asked.push_back({Stream(0), d.executed.back().op});
+    const int destroyed = d.calls["cuGraphExecDestroy"];
+    Loop(200, [&] {
+        for (int i = 0; i < 16; i++)
+            Launch(Stream(i % 2 ? 2 : 0), i);
+    });
+    EXPECT_EQ(1u, d.counters.tracks_joined.load());
+    std::mt19937 random(5);
+    for (int k = 0; k < 400000; k++)
+        d.Launch8(f, 0, 1 + (int)(random() % 50), Stream(random() % 2));
+    EXPECT_EQ(0u, d.counters.tracks_split.load());
+    EXPECT_EQ(destroyed, d.calls["cuGraphExecDestroy"]) << "that may wait for the other half";
 }
 } // namespace
