@@ -146,13 +146,15 @@ static struct ag_event *entry_of(const void *words)
     return (struct ag_event *)(uintptr_t)record_of(words).entry;
 }
 
-/* Op i of the log is a record; `covered`: so is the op e->last, of the same event. */
-static void compare(struct ag_oplog *log, uint32_t i, struct ag_event *e, bool covered)
+/* Op i of the log is a record; `covered`: so is the op e->last, of the same event; `behind`: there is a wait for
+ * it before. */
+static void compare(struct ag_oplog *log, uint32_t i, struct ag_event *e, bool covered, bool behind)
 {
     unsigned char *words = log->args + log->ops[i].args;
     struct ag_event_record r = record_of(words);
     r.dead = 0;
     r.covers = covered;
+    r.behind = behind;
     memcpy(words, &r, sizeof r);
     if (covered) {
         words = log->args + log->ops[e->last].args;
@@ -197,24 +199,33 @@ void ag_event_waited(struct ag_oplog *log, const struct ag_op *op)
     atomic_fetch_sub(&log->cap->events.held, 1);
 }
 
-const struct ag_event *ag_event_of(const struct ag_oplog *log, const struct ag_op *op)
+static bool is_behind_wait(const struct ag_oplog *log, uint32_t i, const struct ag_event *e)
 {
-    return op->sig->func->kind == AG_OP_WAIT ? awaited_by(log, (uint32_t)(op - log->ops))
-                                             : entry_of(log->args + op->args);
+    while (i--)
+        if (log->ops[i].sig->func->kind == AG_OP_WAIT && awaited_by(log, i) == e)
+            return true;
+    return false;
+}
+
+bool ag_event_is_behind(const struct ag_oplog *log, const struct ag_op *op)
+{
+    return record_of(log->args + op->args).behind;
 }
 
 void ag_events_compare(struct ag_oplog *log)
 {
+    bool waits = false;
     for (uint32_t i = 0; i < log->n; i++)
         if (log->ops[i].sig->func->kind == AG_OP_RECORD)
             entry_of(log->args + log->ops[i].args)->last = UINT32_MAX;
     for (uint32_t i = 0; i < log->n; i++) {
         if (log->ops[i].sig->func->kind == AG_OP_WAIT)
             await(log, i);
+        waits |= log->ops[i].sig->func->kind == AG_OP_WAIT;
         if (log->ops[i].sig->func->kind != AG_OP_RECORD)
             continue;
         struct ag_event *e = entry_of(log->args + log->ops[i].args);
-        compare(log, i, e, e->last != UINT32_MAX);
+        compare(log, i, e, e->last != UINT32_MAX, waits && is_behind_wait(log, i, e));
     }
 }
 
@@ -229,7 +240,8 @@ void ag_event_held(struct ag_oplog *log)
 {
     const uint32_t i = log->n - 1;
     struct ag_event *e = entry_of(log->args + log->ops[i].args);
-    compare(log, i, e, atomic_load(&e->held) && is_record_of(log, e->last, i, e));
+    compare(log, i, e, atomic_load(&e->held) && is_record_of(log, e->last, i, e),
+            atomic_load(&e->awaited));
     atomic_store(&e->in, ag_track_stream(log->cur, log->ops[i].sig)->handle);
     atomic_fetch_add(&e->held, 1);
     atomic_fetch_add(&log->cap->events.held, 1);

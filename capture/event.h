@@ -58,11 +58,11 @@ void ag_events_doubt(struct ag_events *events, CUcontext ctx);
 void ag_event_held(struct ag_oplog *log);
 /* The last op of the log is a wait and will be held: the records before it are not overtaken by those behind it. */
 void ag_event_awaited(struct ag_oplog *log);
-/* The entry of the event that an op of the log, a record or a wait, is about. */
-const struct ag_event *ag_event_of(const struct ag_oplog *log, const struct ag_op *op);
-/* Says of each record in the open segment whether another one before or behind it is of the same event, as
- * ag_event_held() does as they come. Nothing is held. */
+/* Says of each record in the open segment whether another one before or behind it is of the same event, and whether
+ * a wait for it stands before it, as ag_event_held() does as they come. Nothing is held. */
 void ag_events_compare(struct ag_oplog *log);
+/* Does a wait for the event of the op, a record, stand before it in the segment? */
+bool ag_event_is_behind(const struct ag_oplog *log, const struct ag_op *op);
 /* A record that was held has been submitted; `words` are the op's arguments, not aligned. */
 void ag_event_submitted(struct ag_oplog *log, const void *words);
 /* A wait that was held has been submitted. */

@@ -53,11 +53,13 @@ struct ag_fill {
 };
 
 /* `entry`: the event's struct ag_event, of its generation. Both 0 where it is not known. `dead`, `covers`: there is
- * a later record of the event in the segment, an earlier one. */
+ * a later record of the event in the segment, an earlier one, and no wait for it in between. `behind`: there is an
+ * earlier wait for it. */
 struct ag_event_record {
     uint64_t event, entry, generation;
     uint32_t flags; /* of cuEventRecordWithFlags */
-    uint16_t dead, covers;
+    uint8_t dead, covers;
+    uint16_t behind;
 };
 
 /* `entry`, `generation`: as above. */

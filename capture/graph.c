@@ -320,6 +320,15 @@ static bool is_missed(const struct ag_graph *g, const struct ag_oplog *log, uint
     return !g->node[i].node && g->piece[g->place[i].piece].is_graph && !is_dead(log, i);
 }
 
+/* A record of an event that the driver was not yet told to wait for, in a graph that it would have before. */
+static bool is_early(const struct ag_graph *g, const struct ag_oplog *log, uint32_t i)
+{
+#ifdef AG_MUTANT_RECORD_EARLY
+    return false;
+#endif
+    return g->node[i].node && is_record(log, i) && ag_event_is_behind(log, &log->ops[i]);
+}
+
 enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
                                uint64_t *out_bytes)
 {
@@ -335,7 +344,7 @@ enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_
         const uint32_t bytes = node->sig->func->bytes;
         if (!memcmp(g->args + node->args, args, bytes))
             continue;
-        if (is_missed(g, log, i))
+        if (is_missed(g, log, i) || is_early(g, log, i))
             return AG_REFUSAL_OTHER_RECORDS;
         const bool told = tells(node, g->args + node->args, args);
         if (told && patch_node(g->piece[g->place[i].piece].exec, log, node, args) != CUDA_SUCCESS)

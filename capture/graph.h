@@ -28,7 +28,8 @@ struct ag_node {
     uint64_t patched;     /* times */
 };
 
-/* Where which records are overtaken has changed as often as this in a track, all get nodes there. */
+/* Where which records are overtaken, or stand behind a wait for their event, has changed as often as this in a track,
+ * no graph relies on it any more. */
 #define AG_OTHER_RECORDS 4
 
 struct ag_graph {
@@ -58,8 +59,9 @@ uint64_t ag_graph_estimate(const struct ag_oplog *log);
  * behind. */
 struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why);
 /* Makes the execs hold the arguments of the log's ops, which have the graph's signatures in the
- * graph's order. A refusal: of the driver, or because a record that the graph leaves out is not dead any more; the
- * graph must be destroyed. *out_nodes, *out_bytes: what was patched. */
+ * graph's order. A refusal: of the driver, or because a record that the graph leaves out is not dead any more, or
+ * one that it makes would be the one that a wait gets which stands before it; the graph must be destroyed.
+ * *out_nodes, *out_bytes: what was patched. */
 enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_t *out_nodes,
                                uint64_t *out_bytes);
 void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv);

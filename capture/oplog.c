@@ -15,6 +15,14 @@ _Thread_local struct ag_thread ag_thread __attribute__((tls_model("initial-exec"
 __attribute__((visibility("hidden"))) _Atomic uint32_t ag_open_logs;
 __attribute__((visibility("hidden"))) _Atomic uint32_t ag_unseen_calls;
 
+uint64_t ag_thread_id(void)
+{
+    static AG_ATOMIC(uint64_t) given;
+    if (!ag_thread.id)
+        ag_thread.id = atomic_fetch_add(&given, 1) + 1;
+    return ag_thread.id;
+}
+
 uint64_t ag_now_ns(void)
 {
     struct timespec t;

@@ -74,7 +74,7 @@ struct ag_stream {
 /* How the streams of a context take turns (track.h). */
 struct ag_turns {
     const struct ag_stream *of; /* of the last op, NULL: none */
-    const void *thread;         /* that made it; what tells threads apart */
+    uint64_t thread;            /* that made it */
     uint32_t run;               /* ops since another one's */
     uint32_t shorts;            /* short turns, less some for long ones */
     uint32_t enough;            /* so many make one track */

@@ -230,6 +230,21 @@ static void count_replay(struct ag_oplog *log, struct ag_graph *g)
     ag_count(&counters->graph_launches, g->execs);
 }
 
+/* Of the graphs before piece `end` alone: the next one was refused. */
+static void count_part(struct ag_oplog *log, const struct ag_graph *g, uint32_t end)
+{
+    struct ag_counters *counters = log->cap->counters;
+    for (uint32_t k = 0; k < end; k++) {
+        if (!g->piece[k].is_graph)
+            continue;
+        ag_count(&counters->graph_launches, 1);
+        for (uint32_t i = g->piece[k].first; i != AG_NO_OP; i = g->place[i].next)
+            ag_count(g->node[i].node ? ag_replayed_counter(counters, g->node[i].sig->func->kind)
+                                     : &counters->records_elided,
+                     1);
+    }
+}
+
 /* NONE: the segment's graphs have been launched, with what belongs between them. What comes behind the last is
  * still held. */
 static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
@@ -251,6 +266,7 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
         }
         const CUresult ret = launch(log, p);
         if (ret != CUDA_SUCCESS) {
+            count_part(log, g, k);
             refuse(g, AG_REFUSAL_LAUNCH_FAILED, ret);
             return AG_REFUSAL_LAUNCH_FAILED;
         }

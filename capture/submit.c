@@ -121,7 +121,7 @@ struct ag_stream *ag_find_stream(struct ag_capture *cap, CUstream handle, enum a
     *out_why = AG_REFUSAL_NO_MEMORY;
     struct ag_stream *s = ag_stream_of(log, handle);
     ag_oplog_leave(log);
-    *t = (struct ag_thread){t->busy, t->number, ctx, handle, epoch, s};
+    *t = (struct ag_thread){t->busy, t->number, t->id, ctx, handle, epoch, s};
     return s;
 }
 
@@ -379,7 +379,7 @@ static void note_use(struct ag_oplog *log)
 /* The ops of a segment of several streams are of one thread (track.h). */
 static bool is_other_thread(const struct ag_oplog *log)
 {
-    return log->cur->streams > 1 && log->turns.thread != &ag_thread;
+    return log->cur->streams > 1 && log->turns.thread != ag_thread_id();
 }
 
 /* The heart: the launch becomes an op of the log, held or sent, or is sent without a trace. */
@@ -391,7 +391,7 @@ static struct decision accept(struct ag_oplog *log, struct ag_stream *s, const s
     if (log->cur && (log->cur != s->track || is_other_thread(log)))
         ag_oplog_finish(log, ag_policy_drain(log->cur->policy, AG_DRAIN_ASYNC),
                         AG_REFUSAL_OTHER_STREAM);
-    if (log->turns.of != s || log->turns.thread != &ag_thread)
+    if (log->turns.of != s || log->turns.thread != ag_thread_id())
         ag_track_turn(log, s);
     log->turns.run++;
     /* Asked again under the lock: whoever ends holding drains under it afterwards. */

@@ -81,13 +81,24 @@ static void free_track(struct ag_track *t)
     free(t);
 }
 
+/* What joined streams had learned is lost. */
+static void be_slower(struct ag_turns *turns)
+{
+    turns->shorts = 0;
+    turns->enough *= turns->enough < AG_TRACK_TURNS_MOST ? AG_TRACK_TURNS_MORE : 1;
+}
+
 static void leave(struct ag_track *t, uint32_t lane)
 {
+    struct ag_policy_view view;
     t->stream[lane] = NULL;
     if (--t->streams == 0) {
         free_track(t);
         return;
     }
+    ag_policy_look(t->policy, &view);
+    if (view.ops < AG_TRACK_LASTS)
+        be_slower(&t->log->turns);
     ag_track_forget(t);
     for (uint32_t i = 0; i < AG_TRACK_STREAMS; i++)
         if (t->stream[i])
@@ -134,7 +145,8 @@ static bool all_apart(const struct ag_track *t)
 
 static bool may_join(const struct ag_track *t, const struct ag_track *u)
 {
-    if (t->log->cap->keeps_order || t->streams + u->streams > AG_TRACK_STREAMS)
+    if (t->log->cap->keeps_order || atomic_load(&t->log->cap->no_builds) ||
+        t->streams + u->streams > AG_TRACK_STREAMS)
         return false;
 #ifdef AG_MUTANT_LEGACY_JOINED /* with streams that wait for it */
     return true;
@@ -185,7 +197,7 @@ void ag_track_turn(struct ag_oplog *log, struct ag_stream *s)
     const bool other = before && before->track != s->track;
     if (!turns->enough)
         turns->enough = AG_TRACK_TURNS;
-    if (other && turns->thread == &ag_thread && turns->run < AG_TRACK_SHORT)
+    if (other && turns->thread == ag_thread_id() && turns->run < AG_TRACK_SHORT)
         turns->shorts++;
     else if (other)
         turns->shorts /= 2;
@@ -195,17 +207,15 @@ void ag_track_turn(struct ag_oplog *log, struct ag_stream *s)
             join(before->track, s->track);
     }
     turns->of = s;
-    turns->thread = &ag_thread;
+    turns->thread = ag_thread_id();
     turns->run = 0;
 }
 
 void ag_track_split(struct ag_track *t)
 {
-    struct ag_turns *turns = &t->log->turns;
-    if (t->streams == 1)
+    if (t->streams == 1 || atomic_load(&t->log->cap->no_builds))
         return;
-    turns->shorts = 0;
-    turns->enough *= turns->enough < AG_TRACK_TURNS_MOST ? AG_TRACK_TURNS_MORE : 1;
+    be_slower(&t->log->turns);
     for (uint32_t i = 0; i < AG_TRACK_STREAMS; i++) {
         struct ag_stream *s = t->stream[i];
         if (!s || !ag_track_make(t->log, s))

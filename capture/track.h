@@ -4,7 +4,9 @@
  * Promise    a stream is in one track, of which it is the only one at first. Streams are joined that one thread gives
  *            work to in turn, so few ops at a time that each would end the other's segments too early for graphs; they
  *            go their own ways again where graphs do not pay that way. Then it takes eight times as many turns
- *            to join any two of the context: each time policy measures anew whether graphs pay, which costs.
+ *            to join any two of the context: each time policy measures anew whether graphs pay, which costs. So it does
+ *            where a stream of a track ends soon.
+ *            Where nothing is built, beside collectives, they stay as they are: graphs would be lost for nothing
  *            The ops of a segment of several streams are all of one thread: where the driver has no room for one of
  *            them, that thread would not have come to the next one either (pieces.h).
  *            The legacy stream and a stream that waits for it are never joined: what one thread gives to both runs
@@ -25,11 +27,13 @@ extern "C" {
 #define AG_TRACK_TURNS 64
 #define AG_TRACK_TURNS_MORE 8
 #define AG_TRACK_TURNS_MOST (1u << 20)
+/* A track that loses a stream, and forgets all, after fewer ops than this was not worth it. */
+#define AG_TRACK_LASTS 65536
 
 /* The stream gets an op of this thread, the one before was another stream's or another thread's. May join their
  * tracks. Nothing is held for another track, and no segment of one is open. */
 void ag_track_turn(struct ag_oplog *log, struct ag_stream *s);
-/* Each stream gets a track of its own, if there are several. Nothing is open. */
+/* Each stream gets a track of its own, if there are several and graphs may be built. Nothing is open. */
 void ag_track_split(struct ag_track *t);
 
 /* A track for the stream alone. False: no memory. */

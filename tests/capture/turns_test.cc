@@ -4,6 +4,7 @@
 #include "tests/capture/scripted_driver.h"
 
 #include <gtest/gtest.h>
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -24,7 +25,8 @@ struct Asked {
 };
 
 // In which order a driver may do what was asked: that of each stream, each wait behind the record it was for and before
-// any other of its event. A record may be left out that a later one overtakes before anything waits for it.
+// any other of its event. A record may be left out that a later one overtakes before anything waits for it. What the
+// driver is given by itself it is given in the order of the calls: each may have to wait for room.
 class Order
 {
   public:
@@ -35,7 +37,7 @@ class Order
     {
         std::map<CUstream, size_t> at;      // next op of the stream
         std::map<std::string, size_t> last; // op that was the last record, by what follows "record"
-        size_t done = 0;
+        size_t done = 0, by_itself = 0;
         for (size_t k = 0; k < executed.size(); k++) {
             size_t i = Next(executed[k].stream, &at[executed[k].stream]);
             for (; i < asked.size() && asked[i].op != executed[k].op && IsOvertaken(i); done++)
@@ -44,6 +46,10 @@ class Order
             ASSERT_EQ(asked[i].op, executed[k].op)
                 << "op " << k << " of stream " << executed[k].stream;
             done++;
+            if (executed[k].how == "eager") {
+                ASSERT_LE(by_itself, i) << asked[i].op;
+                by_itself = i;
+            }
             if (IsA("record", i))
                 last[asked[i].op.substr(6)] = i;
             if (IsA("wait", i)) {
@@ -158,10 +164,19 @@ struct Program {
         }
         return launches ? (double)in_graphs / launches : 0;
     }
+    // Every launch is counted once, as what became of it.
+    void CheckCounts()
+    {
+        uint64_t launches = d.counters.launches_replayed.load();
+        for (const auto &eager : d.counters.eager)
+            launches += eager.load();
+        EXPECT_EQ(d.counters.launches_seen.load(), launches);
+    }
     void Check()
     {
         Order(asked).Check(d.executed);
         d.CheckInvariants();
+        CheckCounts();
     }
 
     ScriptedDriver d;
@@ -225,6 +240,58 @@ TEST_F(Turns, WaitForTheRecordBeforeThemThoughTheEventIsRecordedAgain)
     Check();
 }
 
+// C1, O-14: which of its records an event is waited for in between differs from round to round.
+TEST_F(Turns, WaitForTheRecordBeforeThemThoughOtherEventsTakeTurnsToo)
+{
+    int round = 0;
+    auto body = [&] {
+        const int again = ++round % 8 ? 1 : 0; // mostly another event than the one waited for
+        for (int k = 0; k < 6; k++) {
+            Launch(Stream(0), 8 * k);
+            Launch(Stream(0), 8 * k + 1);
+            Record(Stream(0), Event(0));
+            Launch(Stream(0), 8 * k + 2);
+            Wait(Stream(1), Event(0));
+            Launch(Stream(1), 8 * k + 3);
+            Launch(Stream(1), 8 * k + 4);
+            Record(Stream(0), Event(again));
+            Launch(Stream(0), 8 * k + 6);
+            Launch(Stream(1), 8 * k + 7);
+        }
+    };
+    Loop(200, [&] { RoundRobin(2, 16); });
+    Loop(80, body);
+    Share();
+    Loop(10, body);
+    EXPECT_GT(Share(), 0.5) << "and goes on in graphs";
+    Check();
+}
+
+// C4: a launch and the record behind it, too little for a graph, which would have stood before another stream's launch.
+TEST_F(Turns, ThatAreTooShortForGraphsAreGivenInTheOrderOfTheCalls)
+{
+    auto body = [&] {
+        for (int k = 0; k < 6; k++) {
+            Launch(Stream(1), 8 * k);
+            Launch(Stream(1), 8 * k + 1);
+            Wait(Stream(1), Event(0));
+            Launch(Stream(0), 8 * k + 2);
+            Launch(Stream(1), 8 * k + 3);
+            Record(Stream(0), Event(1));
+            Record(Stream(0), Event(0));
+            Launch(Stream(0), 8 * k + 4);
+            Launch(Stream(0), 8 * k + 5);
+            Wait(Stream(0), Event(2));
+        }
+    };
+    Record(Stream(0), Event(0));
+    Record(Stream(0), Event(2));
+    Loop(200, [&] { RoundRobin(2, 16); });
+    Loop(50, body);
+    EXPECT_GT(Share(), 0.3);
+    Check();
+}
+
 // A program whose n-th call of the entry point fails once its streams are joined. False: it makes fewer.
 bool Fails(const char *entry, int n)
 {
@@ -280,6 +347,34 @@ TEST_F(Turns, EndWhereAnotherThreadComes)
     EXPECT_LT(before, asked.size()) << "some are held";
     std::thread([&] { Launch(Stream(0), 6); }).join();
     EXPECT_GE(d.executed.size(), asked.size() - 1);
+    d.Synchronize();
+    Check();
+}
+
+// C4: a thread ended, the next one has its place in memory. What the one left is not in front of what the other does.
+TEST_F(Turns, EndWhereAnotherThreadComesThatHasThePlaceOfTheLast)
+{
+    Loop(200, [&] { RoundRobin(2, 16); });
+    size_t given = 0;
+    auto thread = [](std::function<void()> body, const void **out_place) {
+        std::thread([&] {
+            static thread_local char place; // beside what the shim has of the thread
+            *out_place = &place;
+            body();
+        }).join();
+    };
+    const void *first = nullptr, *second = nullptr;
+    for (int tries = 0; tries < 100 && (!first || first != second); tries++) {
+        d.Synchronize();
+        thread([&] { RoundRobin(2, 14); }, &first);
+        given = d.executed.size();
+        ASSERT_LT(given, asked.size()) << "some are held";
+        thread([&] { Launch(Stream(0), 14); }, &second);
+        given = d.executed.size() - given;
+    }
+    ASSERT_EQ(first, second) << "the place is used again";
+    EXPECT_GE(d.executed.size(), asked.size() - 1);
+    EXPECT_GT(given, 0u);
     d.Synchronize();
     Check();
 }
@@ -375,5 +470,51 @@ TEST_F(Turns, OutliveAStream)
     Loop(100, [&] { RoundRobin(3, 24); });
     EXPECT_GT(Share(), 0.5);
     Check();
+}
+
+// C5: streams that live for a few ops each, beside one that stays: it goes on in graphs by itself.
+TEST_F(Turns, WithStreamsThatDoNotLastAreSoonLeftAlone)
+{
+    uintptr_t next = 10;
+    auto body = [&] {
+        for (int k = 0; k < 16; k++) {
+            for (int i = 0; i < 4; i++)
+                Launch(Stream(0), i);
+            for (int i = 0; i < 4; i++)
+                Launch(Stream(next), i);
+        }
+        d.Synchronize();
+        ag_retire_stream(&d.cap, Stream(next++), AG_ROW_cuStreamDestroy_v2);
+    };
+    for (int k = 0; k < 400; k++)
+        body();
+    EXPECT_GT(d.counters.tracks_joined.load(), 0u);
+    EXPECT_LT(d.counters.tracks_joined.load(), 5u);
+    Check();
+}
+
+// C5: where nothing is built any more, what is there is kept.
+TEST_F(Turns, AreNeitherJoinedNorTakenApartWhereNothingIsBuilt)
+{
+    Loop(40, [&] {
+        for (int i = 0; i < 32; i++)
+            Launch(Stream(i / 16), i);
+    });
+    const CUfunction all_reduce = d.Function("ncclDevKernel_AllReduce", {8});
+    Loop(200, [&] { RoundRobin(2, 16); });
+    EXPECT_EQ(1u, d.counters.tracks_joined.load());
+    EXPECT_EQ(CUDA_SUCCESS, d.Launch8(all_reduce, 0, 1, Stream(0)));
+    asked.push_back({Stream(0), d.executed.back().op});
+    const int destroyed = d.calls["cuGraphExecDestroy"];
+    Loop(200, [&] {
+        for (int i = 0; i < 16; i++)
+            Launch(Stream(i % 2 ? 2 : 0), i);
+    });
+    EXPECT_EQ(1u, d.counters.tracks_joined.load());
+    std::mt19937 random(5);
+    for (int k = 0; k < 400000; k++)
+        d.Launch8(f, 0, 1 + (int)(random() % 50), Stream(random() % 2));
+    EXPECT_EQ(0u, d.counters.tracks_split.load());
+    EXPECT_EQ(destroyed, d.calls["cuGraphExecDestroy"]) << "that may wait for the other half";
 }
 } // namespace

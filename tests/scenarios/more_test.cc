@@ -471,6 +471,12 @@ TEST(Turns, C1ThatWaitWaitForTheRecordBeforeThem)
     EXPECT_EQ(3u, streams_of_graphs(p.shim.log).size());
 }
 
+TEST(Turns, C1ThatWaitWaitForTheRecordBeforeThemThoughItIsAnotherOneThanTheGraphHas)
+{
+    Pair p = same_as_native("turns-recorded-again-at-times");
+    EXPECT_EQ(3u, streams_of_graphs(p.shim.log).size());
+}
+
 // Order barriers: a program that asks for one order of all its work gets that.
 TEST(Turns, C1AreNotRegroupedWhereTheProgramAsksForOneConnection)
 {

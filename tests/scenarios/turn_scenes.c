@@ -95,12 +95,14 @@ static void fork_and_join(void)
 }
 
 /* The second stream goes on behind the first record, while the other one stands at a gate before the second; only
- * what the second stream tells opens it. */
-static void recorded_again(void)
+ * what the second stream tells opens it. The second record is of the same event every so many rounds, else of
+ * another one. */
+static void recorded_again_every(unsigned rounds)
 {
     struct turns t = open_turns();
     for (unsigned round = 0; round < ROUNDS; round++) {
         unsigned value = round + 1;
+        const CUevent again = value % rounds ? t.back : t.out;
         for (unsigned i = 0; i < 12; i++)
             work(&t, 1 + (int)(i % 2), 1, round + i);
         work(&t, 0, 2, round);
@@ -110,7 +112,7 @@ static void recorded_again(void)
         work(&t, 1, round == ODD_ROUND ? 3 : 2, round);
         NEED(scene_launch(t.set, t.s[1], 1, 1, 0, ARGS(&t.told_device, &value)));
         NEED(scene_launch(t.wait, t.s[0], 1, 1, 0, ARGS(&t.gate_device, &value)));
-        NEED(cuEventRecord(t.out, t.s[0]));
+        NEED(cuEventRecord(again, t.s[0]));
         work(&t, 0, 2, round);
         while (__atomic_load_n(t.told, __ATOMIC_ACQUIRE) != value)
             usleep(20);
@@ -120,7 +122,18 @@ static void recorded_again(void)
     show_all(&t);
 }
 
+static void recorded_again(void)
+{
+    recorded_again_every(1);
+}
+
+static void recorded_again_at_times(void)
+{
+    recorded_again_every(8);
+}
+
 const struct scene_case scene_turns[] = {{"turns-round-robin", round_robin},
                                          {"turns-fork", fork_and_join},
                                          {"turns-recorded-again", recorded_again},
+                                         {"turns-recorded-again-at-times", recorded_again_at_times},
                                          {NULL, NULL}};
