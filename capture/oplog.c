@@ -321,15 +321,30 @@ bool ag_oplog_enter_current_for(struct ag_oplog *log, CUstream about)
     return false;
 }
 
+/* On the stack of contexts, or, where the driver refuses that, in place of its top. */
 static void make_current(struct ag_oplog *log)
 {
     const struct ag_driver *drv = log->cap->drv;
     CUcontext now = NULL;
     if (!atomic_load(&log->used)) /* the context may be gone; there is nothing to call it for */
         return;
-    if (ag_real(drv, cuCtxGetCurrent)(&now) == CUDA_SUCCESS && now != log->ctx)
-        log->pushed = ag_real(drv, cuCtxPushCurrent_v2)(log->ctx) == CUDA_SUCCESS;
-    log->pushed_over = now;
+    if (ag_real(drv, cuCtxGetCurrent)(&now) != CUDA_SUCCESS || now == log->ctx)
+        return;
+    log->over = now;
+    log->pushed = ag_real(drv, cuCtxPushCurrent_v2)(log->ctx) == CUDA_SUCCESS;
+    log->swapped = !log->pushed && ag_real(drv, cuCtxSetCurrent)(log->ctx) == CUDA_SUCCESS;
+}
+
+/* The program's next call is for the context that it thinks is current, one entry of its stack more or less. */
+static void make_program_current(struct ag_oplog *log)
+{
+    const struct ag_driver *drv = log->cap->drv;
+    CUcontext ours;
+    if (log->pushed && ag_real(drv, cuCtxPopCurrent_v2)(&ours) != CUDA_SUCCESS)
+        log->swapped = true;
+    if (log->swapped)
+        ag_real(drv, cuCtxSetCurrent)(log->over);
+    log->pushed = log->swapped = false;
 }
 
 void ag_oplog_enter(struct ag_oplog *log)
@@ -391,11 +406,8 @@ void ag_oplog_gave(struct ag_oplog *log, const struct ag_stream *s)
 void ag_oplog_leave(struct ag_oplog *log)
 {
     struct ag_capture *cap = log->cap;
-    CUcontext old;
-    /* The program's next call is for the context that it thinks is current, one entry of its stack more or less. */
-    if (log->pushed && ag_real(cap->drv, cuCtxPopCurrent_v2)(&old) != CUDA_SUCCESS)
-        ag_real(cap->drv, cuCtxSetCurrent)(log->pushed_over);
-    log->pushed = false;
+    if (__builtin_expect(log->pushed | log->swapped, 0))
+        make_program_current(log);
     ag_lock_give(&log->lock);
     ag_thread.busy--;
     if (atomic_load_explicit(&cap->off_reason, memory_order_relaxed))

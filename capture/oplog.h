@@ -115,8 +115,8 @@ struct ag_oplog {
     uint32_t generation;          /* raised when signatures and functions were forgotten */
     uint32_t seen_calls;          /* ag_unseen_calls at the last launch whose status was seen */
     CUresult pending;             /* error of a held op, not yet told to the program */
-    bool pushed;                  /* our thread made ctx current and has to undo that */
-    CUcontext pushed_over;        /* what was current before */
+    bool pushed, swapped;         /* our thread made ctx current and has to undo that */
+    CUcontext over;               /* what was current before */
     AG_ATOMIC(uint32_t) open;     /* 1 while n > 0: read without the lock */
     AG_ATOMIC(uint32_t) holding;  /* 1 while sent < n: read without the lock */
     AG_ATOMIC(uint32_t) flushes;  /* changes whenever held ops were submitted */
