@@ -295,6 +295,22 @@ TEST_F(Judge, SeesALaunchLostInSilenceWhereOneMayFail)
     EXPECT_NE("", why(Rule::lossy)) << "two lost, one refused";
 }
 
+TEST_F(Judge, DoesNotGuessWhichOfTwoLaunchesThatLookTheSameWasLost)
+{
+    shim.expected = "track 0\nloop 0\nX 0 1 1.0 7 step 1,1,1 1,1,1 0 aa\n"
+                    "X 2 3 3.0 8 step 1,1,1 1,1,1 0 cc\nchange 4\n"
+                    "X 4 5 2.0 7 step 1,1,1 1,1,1 0 aa\nend 6\nops 3\n";
+    shim.log.executed = {executed(1, "8", "step", "cc"), executed(2, "7", "step", "aa")};
+    ag_test::Called refused;
+    refused.symbol = "cuLaunchKernel";
+    refused.status = 46;
+    shim.log.called.push_back(refused);
+    shim.said = "1.0 step=0\n3.0 step=0\n2.0 step=0\n4.0 context=46\n";
+    EXPECT_EQ("", why(Rule::lossy)) << "1.0";
+    shim.log.executed[1].args = "bb";
+    EXPECT_NE("", why(Rule::lossy)) << "neither";
+}
+
 TEST_F(Judge, SeesALaunchThatSucceedsAfterAStickyError)
 {
     shim.said = "1.0@0 step=0\n2.0@0 step=700\n3.0@0 step=0\n";
