@@ -29,15 +29,18 @@ static struct ag_mismatch chain_differs(const struct ag_graph *g, const struct a
                                         const struct ag_driver *drv)
 {
     const struct ag_verify *v = g->verify;
-    size_t nodes = g->n, edges = g->n, at = 0;
-    if (ag_real(drv, cuGraphGetNodes)(p->graph, v->from, &nodes) != CUDA_SUCCESS)
+    const size_t room = (size_t)g->n + 1;
+    size_t nodes = room, edges = room, at = 0;
+    if (ag_real(drv, cuGraphGetNodes)(p->graph, v->from, &nodes) != CUDA_SUCCESS || nodes > room)
         return (struct ag_mismatch){p->first, "the driver does not tell the nodes"};
     for (uint32_t i = p->first; i != AG_NO_OP; i = g->place[i].next)
         if (v->told[i].node && !is_among(v->from, nodes, at++, v->told[i].node))
             return (struct ag_mismatch){i, "the node is missing"};
     if (at != nodes)
         return (struct ag_mismatch){p->first, "number of nodes"};
-    if (ag_real(drv, cuGraphGetEdges_v2)(p->graph, v->from, v->to, v->edge, &edges) != CUDA_SUCCESS)
+    if (ag_real(drv, cuGraphGetEdges_v2)(p->graph, v->from, v->to, v->edge, &edges) !=
+            CUDA_SUCCESS ||
+        edges > room)
         return (struct ag_mismatch){p->first, "the driver does not tell the edges"};
     CUgraphNode last = NULL;
     at = 0;

@@ -20,9 +20,9 @@ struct ag_verify *ag_verify_make(const struct ag_graph *g)
         return NULL;
     v->told = calloc(g->n, sizeof *v->told);
     v->args = calloc(1, g->args_used + 1);
-    v->from = calloc(g->n, sizeof(CUgraphNode));
-    v->to = calloc(g->n, sizeof(CUgraphNode));
-    v->edge = calloc(g->n, sizeof *v->edge);
+    v->from = calloc(g->n + 1, sizeof(CUgraphNode));
+    v->to = calloc(g->n + 1, sizeof(CUgraphNode));
+    v->edge = calloc(g->n + 1, sizeof *v->edge);
     if (v->told && v->args && v->from && v->to && v->edge)
         return v;
     ag_verify_free(v);

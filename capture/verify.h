@@ -41,12 +41,12 @@ struct ag_told {
     uint64_t generations[2];      /* of the places of a copy; of the event */
 };
 
-/* Of a graph that is verified. */
+/* Of a graph that is verified. The scratch has room for one more than there may be, to see that it is there. */
 struct ag_verify {
     struct ag_told *told;   /* [ag_graph.n] */
     unsigned char *args;    /* [ag_graph.args_used], placed like ag_graph.args */
-    CUgraphNode *from, *to; /* [ag_graph.n] scratch */
-    CUgraphEdgeData *edge;  /* [ag_graph.n] scratch */
+    CUgraphNode *from, *to; /* [ag_graph.n + 1] scratch */
+    CUgraphEdgeData *edge;  /* [ag_graph.n + 1] scratch */
 };
 
 struct ag_mismatch {

@@ -2,6 +2,7 @@
 // ops down.
 #include "tests/capture/scripted_driver.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "gtest/gtest.h"
@@ -23,7 +24,7 @@ CUresult GetNodes(CUgraph g, CUgraphNode *out, size_t *n)
     for (auto d = asked->described.rbegin(); d != asked->described.rend(); ++d)
         if (d->second.graph == g && have++ < *n)
             out[have - 1] = d->first;
-    *n = have;
+    *n = std::min(have, *n);
     return asked->Asked("cuGraphGetNodes");
 }
 
@@ -38,7 +39,7 @@ CUresult GetEdges(CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData
                 data[have - 1] = {};
                 data[have - 1].from_port = static_cast<unsigned char>(d->second.edge_port);
             }
-    *n = have;
+    *n = std::min(have, *n);
     return asked->Asked("cuGraphGetEdges_v2");
 }
 
