@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the value that count; 0: left out; -1: not replayed. Cooperative launches, priorities,
+/* Cooperative launches, priorities,
  * the remote memory-sync domain and events of a launch need more than a node attribute: an order
  * barrier, an instantiation flag, a record. */
-static int meaning(const CUlaunchAttribute *a)
+int ag_attr_bytes(const CUlaunchAttribute *a)
 {
     switch ((int)a->id) {
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
@@ -43,7 +43,7 @@ bool ag_attrs_admissible(const CUlaunchConfig *config)
 {
     unsigned kept = 0;
     for (unsigned i = 0; config && i < config->numAttrs; i++) {
-        const int bytes = meaning(&config->attrs[i]);
+        const int bytes = ag_attr_bytes(&config->attrs[i]);
         if (bytes < 0) {
             ag_log(AG_LEVEL_DEBUG, "launch attribute %d is not replayed", (int)config->attrs[i].id);
             return false;
@@ -70,7 +70,7 @@ static struct ag_attrs read(const CUlaunchConfig *config)
     struct ag_attrs set;
     memset(&set, 0, sizeof set);
     for (unsigned i = 0; i < config->numAttrs; i++) {
-        const int bytes = meaning(&config->attrs[i]);
+        const int bytes = ag_attr_bytes(&config->attrs[i]);
         if (bytes <= 0)
             continue;
         set.attr[set.n].id = config->attrs[i].id;

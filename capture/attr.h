@@ -26,6 +26,8 @@ struct ag_attr_table {
     uint32_t count;
 };
 
+/* Bytes of the value that count; 0: left out; -1: not replayed. */
+int ag_attr_bytes(const CUlaunchAttribute *a);
 /* False: there is an attribute that is not replayed. `config` may be NULL (cuLaunchKernel). */
 bool ag_attrs_admissible(const CUlaunchConfig *config);
 /* The i-th event that the launch records; NULL after the last. */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "capture/graph.h"
 #include "capture/event.h"
+#include "capture/verify.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,7 +40,8 @@ static CUDA_KERNEL_NODE_PARAMS_v2 node_params(struct ag_oplog *log, const struct
  * of arguments, 9-12 and 24 KB with 4 KB of them. */
 uint64_t ag_graph_estimate(const struct ag_oplog *log)
 {
-    return (uint64_t)log->n * (6 + 8) * 1024 + log->args_used * 6;
+    const uint64_t verify = log->cap->options->verify ? ag_verify_bytes(log) : 0;
+    return (uint64_t)log->n * (6 + 8) * 1024 + log->args_used * 6 + verify;
 }
 
 static bool is_record(const struct ag_oplog *log, uint32_t i)
@@ -76,7 +78,10 @@ static struct ag_graph *allocate(const struct ag_oplog *log)
         params += log->ops[i].sig->func->params;
     if (log->cap->options->dump[0])
         g->changed = calloc(params + 1, sizeof *g->changed);
-    if (g->node && g->place && g->piece && g->args)
+    const bool verified = log->cap->options->verify;
+    if (verified)
+        g->verify = ag_verify_make(g);
+    if (g->node && g->place && g->piece && g->args && (g->verify || !verified))
         return g;
     ag_graph_destroy(g, log->cap->drv);
     return NULL;
@@ -151,30 +156,49 @@ static CUevent record_event(const unsigned char *args)
     return (CUevent)(uintptr_t)record_params(args).event;
 }
 
-static CUresult add_node(CUgraph graph, struct ag_oplog *log, struct ag_node *node,
-                         const CUgraphNode *after)
+static struct ag_node_params params_of(struct ag_oplog *log, const struct ag_sig *sig,
+                                       unsigned char *args)
+{
+    struct ag_node_params p;
+    p.kind = sig->func->kind;
+    switch (p.kind) {
+    case AG_OP_KERNEL:
+        p.kernel = node_params(log, sig, args);
+        break;
+    case AG_OP_COPY:
+        p.copy = copy_params(args);
+        break;
+    case AG_OP_FILL:
+        p.kernel = fill_params(log, sig, args);
+        break;
+    case AG_OP_RECORD:
+        p.event = record_event(args);
+        break;
+    case AG_OP_WAIT:
+    case AG_OP_KINDS:
+        p.event = NULL;
+        break;
+    }
+    return p;
+}
+
+static CUresult add(CUgraph graph, const struct ag_oplog *log, struct ag_node *node,
+                    const CUgraphNode *after, const struct ag_node_params *p)
 {
     const struct ag_driver *drv = log->cap->drv;
-    unsigned char *args = log->args + node->args;
     const size_t edges = after ? 1 : 0;
-    switch (node->sig->func->kind) {
-    case AG_OP_KERNEL: {
-        const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, args);
-        const CUresult ret =
-            ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, graph, after, edges, &p);
+    CUresult ret;
+    switch (p->kind) {
+    case AG_OP_KERNEL:
+        ret = ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, graph, after, edges, &p->kernel);
         return ret == CUDA_SUCCESS ? set_attributes(log, node) : ret;
-    }
-    case AG_OP_COPY: {
-        const CUDA_MEMCPY3D p = copy_params(args);
-        return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, graph, after, edges, &p, log->ctx);
-    }
-    case AG_OP_FILL: {
-        const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
-        return ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, graph, after, edges, &p);
-    }
+    case AG_OP_COPY:
+        return ag_real(drv, cuGraphAddMemcpyNode)(&node->node, graph, after, edges, &p->copy,
+                                                  log->ctx);
+    case AG_OP_FILL:
+        return ag_real(drv, cuGraphAddKernelNode_v2)(&node->node, graph, after, edges, &p->kernel);
     case AG_OP_RECORD:
-        return ag_real(drv, cuGraphAddEventRecordNode)(&node->node, graph, after, edges,
-                                                       record_event(args));
+        return ag_real(drv, cuGraphAddEventRecordNode)(&node->node, graph, after, edges, p->event);
     case AG_OP_WAIT:
     case AG_OP_KINDS:
         break;
@@ -182,31 +206,47 @@ static CUresult add_node(CUgraph graph, struct ag_oplog *log, struct ag_node *no
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-static CUresult patch_node(CUgraphExec exec, struct ag_oplog *log, const struct ag_node *node,
-                           unsigned char *args)
+static CUresult add_node(struct ag_graph *g, CUgraph graph, struct ag_oplog *log, uint32_t op,
+                         const CUgraphNode *after)
+{
+    struct ag_node *node = &g->node[op];
+    unsigned char *args = log->args + node->args;
+    const struct ag_node_params p = params_of(log, node->sig, args);
+    const CUresult ret = add(graph, log, node, after, &p);
+    if (ret == CUDA_SUCCESS && g->verify)
+        ag_verify_told(g, op, NULL, &p, args);
+    return ret;
+}
+
+static CUresult patch(CUgraphExec exec, const struct ag_oplog *log, CUgraphNode node,
+                      const struct ag_node_params *p)
 {
     const struct ag_driver *drv = log->cap->drv;
-    switch (node->sig->func->kind) {
-    case AG_OP_KERNEL: {
-        const CUDA_KERNEL_NODE_PARAMS_v2 p = node_params(log, node->sig, args);
-        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(exec, node->node, &p);
-    }
-    case AG_OP_COPY: {
-        const CUDA_MEMCPY3D p = copy_params(args);
-        return ag_real(drv, cuGraphExecMemcpyNodeSetParams)(exec, node->node, &p, log->ctx);
-    }
-    case AG_OP_FILL: {
-        const CUDA_KERNEL_NODE_PARAMS_v2 p = fill_params(log, node->sig, args);
-        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(exec, node->node, &p);
-    }
+    switch (p->kind) {
+    case AG_OP_KERNEL:
+    case AG_OP_FILL:
+        return ag_real(drv, cuGraphExecKernelNodeSetParams_v2)(exec, node, &p->kernel);
+    case AG_OP_COPY:
+        return ag_real(drv, cuGraphExecMemcpyNodeSetParams)(exec, node, &p->copy, log->ctx);
     case AG_OP_RECORD:
-        return ag_real(drv, cuGraphExecEventRecordNodeSetEvent)(exec, node->node,
-                                                                record_event(args));
+        return ag_real(drv, cuGraphExecEventRecordNodeSetEvent)(exec, node, p->event);
     case AG_OP_WAIT:
     case AG_OP_KINDS:
         break;
     }
     return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult patch_node(struct ag_graph *g, struct ag_oplog *log, uint32_t op,
+                           unsigned char *args)
+{
+    const struct ag_node *node = &g->node[op];
+    const CUgraphExec exec = g->piece[g->place[op].piece].exec;
+    const struct ag_node_params p = params_of(log, node->sig, args);
+    const CUresult ret = patch(exec, log, node->node, &p);
+    if (ret == CUDA_SUCCESS && g->verify)
+        ag_verify_told(g, op, exec, &p, args);
+    return ret;
 }
 
 static void place_ops(struct ag_graph *g, const struct ag_oplog *log)
@@ -233,13 +273,13 @@ static CUresult add_nodes(struct ag_graph *g, struct ag_piece *p, struct ag_oplo
             continue;
         }
         g->of_kind[node->sig->func->kind]++;
-        ret = add_node(p->graph, log, node, last);
+        ret = add_node(g, p->graph, log, i, last);
         last = &node->node;
     }
     return ret;
 }
 
-static CUresult make_pieces(struct ag_graph *g, struct ag_oplog *log)
+static enum ag_refusal make_pieces(struct ag_graph *g, struct ag_oplog *log)
 {
     const struct ag_driver *drv = log->cap->drv;
     CUresult ret = CUDA_SUCCESS;
@@ -249,12 +289,14 @@ static CUresult make_pieces(struct ag_graph *g, struct ag_oplog *log)
             continue;
         ag_oplog_submits(log, p->stream);
         ret = add_nodes(g, p, log);
+        if (ret == CUDA_SUCCESS && g->verify && !ag_verify_passes_built(g, p, log))
+            return AG_REFUSAL_MISMATCH;
         if (ret == CUDA_SUCCESS)
             ret = ag_real(drv, cuGraphInstantiateWithFlags)(&p->exec, p->graph, 0);
         if (ret == CUDA_SUCCESS)
             ret = ag_real(drv, cuGraphUpload)(p->exec, p->stream->handle);
     }
-    return ret;
+    return ret == CUDA_SUCCESS ? AG_REFUSAL_NONE : AG_REFUSAL_BUILD_FAILED;
 }
 
 struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why)
@@ -275,16 +317,14 @@ struct ag_graph *ag_graph_build(struct ag_oplog *log, enum ag_refusal *out_why)
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
     place_ops(g, log);
-    const CUresult ret = make_pieces(g, log);
+    *out_why = make_pieces(g, log);
     ag_real(drv, cuThreadExchangeStreamCaptureMode)(&mode);
-    *out_why = AG_REFUSAL_BUILD_FAILED;
-    if (ret != CUDA_SUCCESS) {
+    if (*out_why != AG_REFUSAL_NONE) {
         ag_graph_destroy(g, drv);
         return NULL;
     }
     memcpy(g->args, log->args, g->args_used);
     g->build_ns = ag_now_ns() - start;
-    *out_why = AG_REFUSAL_NONE;
     return g;
 }
 
@@ -347,7 +387,7 @@ enum ag_refusal ag_graph_patch(struct ag_graph *g, struct ag_oplog *log, uint64_
         if (is_missed(g, log, i) || is_early(g, log, i))
             return AG_REFUSAL_OTHER_RECORDS;
         const bool told = tells(node, g->args + node->args, args);
-        if (told && patch_node(g->piece[g->place[i].piece].exec, log, node, args) != CUDA_SUCCESS)
+        if (told && patch_node(g, log, i, args) != CUDA_SUCCESS)
             return AG_REFUSAL_PATCH_FAILED;
         node->patched += told;
         if (g->changed)
@@ -377,5 +417,6 @@ void ag_graph_destroy(struct ag_graph *g, const struct ag_driver *drv)
     free(g->piece);
     free(g->args);
     free(g->changed);
+    ag_verify_free(g->verify);
     free(g);
 }

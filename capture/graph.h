@@ -19,6 +19,8 @@
 extern "C" {
 #endif
 
+struct ag_verify;
+
 /* NULL in place of `node`: the op is in no graph. */
 struct ag_node {
     CUgraphNode node;
@@ -48,7 +50,8 @@ struct ag_graph {
     struct ag_place *place;        /* [n] */
     struct ag_node *node;          /* [n] */
     size_t args_used;
-    unsigned char *args; /* [args_used] what the exec's nodes hold */
+    unsigned char *args;      /* [args_used] what the exec's nodes hold */
+    struct ag_verify *verify; /* NULL: it is not verified (verify.h) */
     uint64_t
         *changed; /* [all parameters] times patched, node after node; NULL unless dumps are on */
 };

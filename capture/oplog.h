@@ -147,6 +147,11 @@ struct ag_oplog {
         AG_ATOMIC(uint64_t) since, ns;
         AG_ATOMIC(CUevent) mark;
     } idle;
+    /* Which of the next replays is verified (verify.h). */
+    struct {
+        uint64_t random; /* 0: not begun */
+        uint32_t left, at;
+    } sample;
     AG_ATOMIC(bool) used; /* there is something to forget; read without the lock */
     AG_ATOMIC(uint32_t)
     anchored; /* 1: no op since the last synchronisation; read without the lock */

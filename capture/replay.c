@@ -7,6 +7,7 @@
 #include "capture/record.h"
 #include "capture/track.h"
 #include "capture/transfer.h"
+#include "capture/verify.h"
 #include "shim/observe/log.h"
 #include <stdlib.h>
 #include <string.h>
@@ -252,7 +253,10 @@ static enum ag_refusal replay(struct ag_oplog *log, uint32_t number)
     struct ag_graph *g = log->cur->graph[number];
     struct ag_counters *counters = log->cap->counters;
     uint64_t nodes, bytes;
-    const enum ag_refusal why = ag_graph_patch(g, log, &nodes, &bytes);
+    enum ag_refusal why = ag_graph_patch(g, log, &nodes, &bytes);
+    if (__builtin_expect(log->cap->options->verify != 0, 0) && why == AG_REFUSAL_NONE &&
+        !ag_verify_passes(g, log))
+        why = AG_REFUSAL_MISMATCH;
     if (why != AG_REFUSAL_NONE) {
         log->cur->other_records += why == AG_REFUSAL_OTHER_RECORDS;
         refuse(g, why, CUDA_SUCCESS);

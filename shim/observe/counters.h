@@ -50,6 +50,9 @@ typedef _Atomic uint64_t ag_counter;
     AG_COUNTER(bytes_patched, "argument bytes of those nodes that had changed")                    \
     AG_COUNTER(graphs_built, "graphs instantiated")                                                \
     AG_COUNTER(graphs_evicted, "graphs given up again for memory")                                 \
+    AG_COUNTER(graphs_verified, "graphs compared with the calls they stand for before a launch")   \
+    AG_COUNTER(graphs_read_back, "graphs read back from the driver when they were built")          \
+    AG_COUNTER(graphs_mismatched, "graphs of both that were not as they should be; not used")      \
     AG_COUNTER(graphs_live, "graphs now; goes down too")                                           \
     AG_COUNTER(graph_bytes, "device and host memory of graphs now; goes down too")                 \
     AG_COUNTER(build_ns_total, "nanoseconds spent building graphs")                                \

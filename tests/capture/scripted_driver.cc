@@ -123,6 +123,7 @@ CUresult StreamGetFlags(CUstream s, unsigned *flags)
 }
 CUresult ParamInfo(CUfunction f, size_t i, size_t *offset, size_t *size)
 {
+    Enter("cuFuncGetParamInfo");
     if (!functions.count(f))
         return CUDA_ERROR_INVALID_HANDLE;
     if (i >= functions[f].params.size())
@@ -138,8 +139,8 @@ CUresult GetModule(CUmodule *m, CUfunction)
 }
 CUresult GetName(const char **name, CUfunction f)
 {
-    *name = functions[f].name.c_str();
-    return CUDA_SUCCESS;
+    *name = self->other_name.empty() ? functions[f].name.c_str() : self->other_name.c_str();
+    return Enter("cuFuncGetName");
 }
 CUresult LaunchKernel(CUfunction f, unsigned gx, unsigned, unsigned, unsigned bx, unsigned,
                       unsigned, unsigned, CUstream s, void **params, void **extra)
@@ -173,8 +174,13 @@ CUresult LaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, vo
 CUresult NodeSetAttribute(CUgraphNode node, CUlaunchAttributeID id, const CUlaunchAttributeValue *v)
 {
     const CUresult ret = Enter("cuGraphKernelNodeSetAttribute");
-    if (ret == CUDA_SUCCESS && id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-        graphs[nodes[node].first].nodes[nodes[node].second].cluster = v->clusterDim.x;
+    if (ret != CUDA_SUCCESS || id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        return ret;
+    graphs[nodes[node].first].nodes[nodes[node].second].cluster = v->clusterDim.x;
+    if (self->described[node].deaf)
+        self->doomed.insert(static_cast<CUgraph>(nodes[node].first));
+    else
+        self->described[node].cluster = v->clusterDim.x;
     return ret;
 }
 CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -192,7 +198,7 @@ CUresult GraphCreate(CUgraph *g, unsigned)
     }
     return ret;
 }
-CUresult AddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t deps,
+CUresult AddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after, size_t deps,
                        const CUDA_KERNEL_NODE_PARAMS_v2 *p)
 {
     const CUresult ret = Enter("cuGraphAddKernelNode_v2");
@@ -202,6 +208,7 @@ CUresult AddKernelNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t
         nodes[*node] = {g, graphs[g].nodes.size()};
         graphs[g].nodes.push_back(
             {p->func, p->gridDimX, p->blockDimX, Bytes(p->func, p->kernelParams)});
+        self->Describe(*node, {g, {after, after + deps}, *p});
     }
     return ret;
 }
@@ -213,7 +220,7 @@ Node CopyNode(const CUDA_MEMCPY3D *p)
     EXPECT_EQ(1u, p->Height * p->Depth);
     return {nullptr, 0, 0, CopyText(p->dstDevice, p->srcDevice, p->WidthInBytes)};
 }
-CUresult AddMemcpyNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t deps,
+CUresult AddMemcpyNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after, size_t deps,
                        const CUDA_MEMCPY3D *p, CUcontext ctx)
 {
     const CUresult ret = Enter("cuGraphAddMemcpyNode");
@@ -223,6 +230,7 @@ CUresult AddMemcpyNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t
         *node = static_cast<CUgraphNode>(NewHandle());
         nodes[*node] = {g, graphs[g].nodes.size()};
         graphs[g].nodes.push_back(CopyNode(p));
+        self->Describe(*node, {g, {after, after + deps}, {}, *p});
     }
     return ret;
 }
@@ -254,7 +262,7 @@ CUresult StreamWaitEvent(CUstream s, CUevent event, unsigned)
         Execute({ScriptedDriver::WaitText(event), "eager", s});
     return ret;
 }
-CUresult AddRecordNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t deps,
+CUresult AddRecordNode(CUgraphNode *node, CUgraph g, const CUgraphNode *after, size_t deps,
                        CUevent event)
 {
     const CUresult ret = Enter("cuGraphAddEventRecordNode");
@@ -263,6 +271,7 @@ CUresult AddRecordNode(CUgraphNode *node, CUgraph g, const CUgraphNode *, size_t
         *node = static_cast<CUgraphNode>(NewHandle());
         nodes[*node] = {g, graphs[g].nodes.size()};
         graphs[g].nodes.push_back({nullptr, 0, 0, ScriptedDriver::RecordText(event)});
+        self->Describe(*node, {g, {after, after + deps}, {}, {}, event});
     }
     return ret;
 }
@@ -321,6 +330,7 @@ CUresult FunctionOf(CUfunction *f, CUmodule, const char *name)
 CUresult Instantiate(CUgraphExec *x, CUgraph g, unsigned long long)
 {
     const CUresult ret = Enter("cuGraphInstantiateWithFlags");
+    EXPECT_EQ(0u, self->doomed.count(g)) << "the driver described another graph";
     EXPECT_EQ(CU_STREAM_CAPTURE_MODE_RELAXED, thread_mode);
     if (ret == CUDA_SUCCESS) {
         *x = static_cast<CUgraphExec>(NewHandle());
@@ -412,6 +422,7 @@ void FillSlots()
     SLOT(cuGraphDestroy, GraphDestroy);
     SLOT(cuCtxSynchronize, Synchronized);
 #undef SLOT
+    self->FillGetters(slots);
 }
 } // namespace
 
@@ -469,6 +480,16 @@ CUfunction ScriptedDriver::Function(const std::string &name, std::vector<unsigne
     const CUfunction f = static_cast<CUfunction>(NewHandle());
     functions[f] = info;
     return f;
+}
+
+const std::vector<ag_param> &ScriptedDriver::ParametersOf(CUfunction f) const
+{
+    return functions[f].params;
+}
+
+CUresult ScriptedDriver::Asked(const std::string &entry)
+{
+    return Enter(entry.c_str());
 }
 
 void ScriptedDriver::Retire(CUfunction f)
@@ -534,30 +555,6 @@ CUresult ScriptedDriver::Record(CUevent event, CUstream stream)
 CUresult ScriptedDriver::Wait(CUstream stream, CUevent event)
 {
     return ag_submit_wait(&cap, AG_ROW_cuStreamWaitEvent, stream, event, 0);
-}
-
-std::string ScriptedDriver::WaitText(CUevent event)
-{
-    char text[40];
-    snprintf(text, sizeof text, "wait %zx", reinterpret_cast<size_t>(event));
-    return text;
-}
-
-std::string ScriptedDriver::RecordText(CUevent event)
-{
-    char text[40];
-    snprintf(text, sizeof text, "record %zx", reinterpret_cast<size_t>(event));
-    return text;
-}
-
-std::string ScriptedDriver::FillText(const ag_fill &f)
-{
-    char text[160];
-    snprintf(text, sizeof text, "fill %llx: %llu x %llu of %u bytes, %llu apart, with %x",
-             static_cast<unsigned long long>(f.to), static_cast<unsigned long long>(f.columns),
-             static_cast<unsigned long long>(f.height), f.element,
-             static_cast<unsigned long long>(f.pitch), f.value);
-    return text;
 }
 
 CUresult ScriptedDriver::Synchronize()

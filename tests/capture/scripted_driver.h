@@ -31,6 +31,8 @@ struct ScriptedDriver {
     void FailCall(const std::string &entry, int n, CUresult code);
     // Parameters of a function: sizes in bytes, packed with natural alignment.
     CUfunction Function(const std::string &name, std::vector<unsigned> sizes);
+    const std::vector<ag_param> &ParametersOf(CUfunction f) const;
+    CUresult Asked(const std::string &entry); // counts a call, answers as scripted
     void Retire(CUfunction f);
 
     // The capture under test, wired to this driver; the thread never looks by itself, tests call
@@ -45,6 +47,27 @@ struct ScriptedDriver {
     std::set<CUstream> apart;          // of CU_STREAM_NON_BLOCKING
     bool may_load = false;             // a module, of the shim's own
     std::function<void()> during_load; // called once, from inside the driver
+
+    // What the driver says of a node when it is asked (scripted_getters.cc), from when it was added. Says nothing of
+    // execs but whether they have the node enabled. Tests make it lie.
+    struct Described {
+        CUgraph graph = nullptr;
+        std::vector<CUgraphNode> after;
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel = {};
+        CUDA_MEMCPY3D copy = {};
+        CUevent event = nullptr;
+        std::vector<std::string> arguments = {}; // of the kernel
+        std::vector<void *> pointers = {};       // to them
+        unsigned cluster = 0, edge_port = 0;
+        bool enabled = true, deaf = false; // the latter: to attributes
+    };
+    std::map<CUgraphNode, Described> described;
+    std::function<void(Described &)> lie; // called for each node that is added
+    std::set<CUgraph> doomed;             // it is an error to instantiate these
+    std::map<CUfunction, int> dynamic; // what each function says is its most dynamic shared memory
+    std::string other_name;            // that every function says it has
+    void Describe(CUgraphNode node, Described what);
+    void FillGetters(ag_fn *slots);
 
     CUresult Launch(CUfunction f, void **params, unsigned grid = 1, CUstream stream = nullptr);
     // Launches f with one 8-byte argument.

@@ -47,6 +47,16 @@ struct Summary {
     std::string text() const;
 };
 
+// What AUTOGRAPH_VERIFY found, by the statistics that the programs left in a folder.
+struct Verified {
+    uint64_t programs = 0, launched = 0, verified = 0, read_back = 0,
+             mismatched = 0; // graphs, but for the first
+    std::string text() const;
+};
+Verified read_verified(const std::string &dir);
+// Makes the programs verify 1 in `n` replays, and leave their statistics there.
+void verify_in(Setup *setup, const std::string &n, const std::string &dir);
+
 Summary run_seeds(const Setup &setup, uint64_t first, uint64_t last);
 
 // Verdicts of seeds first..last, in order.

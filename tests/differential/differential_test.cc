@@ -37,9 +37,9 @@ uint64_t some(uint64_t n)
 #endif
 }
 
-void expect_all_equal(uint64_t first, uint64_t seeds, Summary *out)
+void expect_all_equal(uint64_t first, uint64_t seeds, Summary *out, const Setup &s = setup())
 {
-    *out = run_seeds(setup(), first, first + seeds - 1);
+    *out = run_seeds(s, first, first + seeds - 1);
     fputs(out->text().c_str(), stdout);
     for (const std::string &b : out->broken)
         ADD_FAILURE() << "reference: " << b;
@@ -64,4 +64,21 @@ TEST(Differential, C1ToC4FreshRandomProgramsBehaveTheSameWithTheShim)
     printf("seeds from %llu\n", static_cast<unsigned long long>(first));
     Summary sum;
     expect_all_equal(first, some(160), &sum);
+}
+
+// Whatever such a program does, every graph is as it should be, and is found to be.
+TEST(Differential, C1VerifiedRandomProgramsBehaveTheSameAndNoGraphIsFoundWrong)
+{
+    Summary sum;
+    ag_diff::Setup s = setup();
+    const std::string stats = ag_test::make_dir("ag-verified");
+    verify_in(&s, "1", stats);
+    expect_all_equal(1001, some(300), &sum, s);
+    const Verified v = read_verified(stats);
+    ag_test::remove_dir(stats);
+    fputs(v.text().c_str(), stdout);
+    EXPECT_EQ(0u, v.mismatched);
+    EXPECT_GE(v.verified, v.launched) << "some launches are refused by a fault";
+    EXPECT_GT(v.verified, some(2000));
+    EXPECT_GT(v.read_back, some(300));
 }

@@ -20,7 +20,7 @@ def _impl(ctx):
             library = f
     out = ctx.actions.declare_file(ctx.label.name)
     ctx.actions.symlink(output = out, target_file = library)
-    return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles([out, library]))]
+    return [DefaultInfo(files = depset([out]), runfiles = ctx.runfiles([out]))]
 
 mutant_library = rule(
     implementation = _impl,
@@ -81,4 +81,5 @@ def mutant_libraries(library):
             library = library,
             mutant = name,
             tags = ["manual"],
+            visibility = ["//tests:__subpackages__"],
         )

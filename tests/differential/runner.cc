@@ -5,7 +5,8 @@
  * Start at   main()
  *
  * runner [--seeds N] [--first S] [--shim FILE] [--driver DIR] [--program FILE] [--jobs N] [--chunk N]
- *        [--limit SECONDS] [--stop-after FAILURES] [--no-shrink] [filters of program.c]
+ *        [--limit SECONDS] [--stop-after FAILURES] [--no-shrink] [--verify N] [filters of program.c]
+ * --verify N: with AUTOGRAPH_VERIFY=N; a graph that it refuses is a failure.
  * Without --first the seeds start at a number made from the time, which is printed. */
 #include "tests/differential/batch.h"
 #include "tests/support/process.h"
@@ -24,6 +25,7 @@ struct Options {
     Setup setup;
     uint64_t first = 0, seeds = 1000;
     bool shrink = true;
+    std::string verify;
 };
 
 bool parse(int argc, char **argv, Options *o)
@@ -59,6 +61,8 @@ bool parse(int argc, char **argv, Options *o)
             o->setup.limit = atoi(value.c_str());
         else if (name == "--stop-after")
             o->setup.stop_after = strtoull(value.c_str(), nullptr, 10);
+        else if (name == "--verify")
+            o->verify = value;
         else if (name == "--drop" || name == "--drop-tracks" || name == "--cap")
             o->setup.more.insert(o->setup.more.end(), {name, value});
         else
@@ -91,8 +95,17 @@ int main(int argc, char **argv)
     printf("seeds %llu-%llu\n", (unsigned long long)o.first,
            (unsigned long long)(o.first + o.seeds - 1));
     fflush(stdout);
+    const std::string stats = o.verify.empty() ? "" : ag_test::make_dir("ag-verified");
+    if (!stats.empty())
+        verify_in(&o.setup, o.verify, stats);
     Summary sum = run_seeds(o.setup, o.first, o.first + o.seeds - 1);
     fputs(sum.text().c_str(), stdout);
+    const Verified verified = stats.empty() ? Verified() : read_verified(stats);
+    if (!stats.empty()) {
+        fputs(verified.text().c_str(), stdout);
+        ag_test::remove_dir(stats);
+        verify_in(&o.setup, o.verify, "/nonexistent"); // for the runs that shrink
+    }
     for (const std::string &b : sum.broken)
         printf("broken reference: %s\n", b.c_str());
     size_t shown = 0;
@@ -111,5 +124,5 @@ int main(int argc, char **argv)
                    command(o.setup, f.seed, small.arguments).c_str());
         fflush(stdout);
     }
-    return sum.failures.empty() && sum.broken.empty() ? 0 : 1;
+    return sum.failures.empty() && sum.broken.empty() && !verified.mismatched ? 0 : 1;
 }

@@ -52,9 +52,12 @@ Played play_program(const std::string &program, const std::vector<std::string> &
     env["SIMCUDA_STATS"] = dir + "/totals";
     env["AUTOGRAPH_STATS"] = dir + "/stats";
     env["AUTOGRAPH_LOG"] = dir + "/messages";
-    env["AUTOGRAPH_FLUSH_US"] = "20000"; // a slow or loaded machine replays too
+    env["AUTOGRAPH_FLUSH_US"] = "20000";                 // a slow or loaded machine replays too
+    if (const char *verify = getenv("AUTOGRAPH_VERIFY")) // the whole suite with it: see BUILD
+        env["AUTOGRAPH_VERIFY"] = verify;
     for (const auto &[key, value] : more)
         env[key] = value;
+    p.faulty = env.count("SIMCUDA_FAULT");
     p.run = ag_test::run(argv, env, LIMIT);
     p.measured = take_measured(&p.run.err);
     p.log = ag_test::read_simlog(dir + "/log");
@@ -75,6 +78,9 @@ void expect_played(const Played &p, const char *how, int status)
     EXPECT_FALSE(p.run.timed_out) << how;
     EXPECT_EQ(status, p.run.status) << how << "\n" << p.run.out << p.run.err;
     EXPECT_EQ("", p.log.bad_line) << how;
+    if (!p.faulty) { // a graph that cannot be read back counts as a mismatch
+        EXPECT_LE(number_after(p.stats, "\"graphs_mismatched\": "), 0) << how << p.messages;
+    }
 }
 
 std::map<std::string, std::vector<std::string>> shapes(const SimLog &log)

@@ -29,6 +29,7 @@ struct Played {
     std::string stats;    // what the shim counted
     std::string messages; // what the shim logged
     std::string totals;   // what the driver says of the whole run, its virtual clock among it
+    bool faulty = false;  // the driver was told to let calls fail
 };
 
 struct Pair {

@@ -220,7 +220,9 @@ TEST(O34, EveryGraphCallOfTheShimIsAmongThoseThatAreMadeToFail)
 {
     std::set<std::string> failing(std::begin(internal_calls), std::end(internal_calls));
     failing.insert({"cuGraphDestroy", "cuGraphExecDestroy"}); // their status cannot matter
-    Played p = play("O-34-plain-loop", true, {{"SIMCUDA_LOG_CALLS", "1"}});
+    Env calls = {{"SIMCUDA_LOG_CALLS", "1"},
+                 {"AUTOGRAPH_VERIFY", "0"}}; // its calls: broken_test.cc
+    Played p = play("O-34-plain-loop", true, calls);
     for (const ag_test::Called &c : p.log.called)
         EXPECT_TRUE(c.symbol.rfind("cuGraph", 0) != 0 || failing.count(c.symbol)) << c.symbol;
 }

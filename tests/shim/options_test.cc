@@ -41,6 +41,7 @@ TEST(Options, EveryDefaultStandsInAnEmptyEnvironment)
     EXPECT_EQ(o.min_seen, 3u);
     EXPECT_EQ(o.max_segment, 256u);
     EXPECT_EQ(o.max_bytes, 256u << 20);
+    EXPECT_EQ(o.verify, 0u);
     EXPECT_EQ(o.given, 0u);
     EXPECT_EQ(o.problem_count, 0u);
 }
@@ -111,7 +112,7 @@ TEST(Options, NumbersAreTakenAtTheirBoundsAndNotBeyond)
         EXPECT_EQ(field_of(r.most + 1, &problems), usual);
         EXPECT_EQ(problems, 1u) << r.env;
     }
-    EXPECT_EQ(numbers, 4u);
+    EXPECT_EQ(numbers, 5u);
 }
 
 TEST(Options, WhatIsNoNumberLeavesTheDefault)

@@ -91,7 +91,7 @@ TEST_F(Stats, EveryMemberOfTheSchemaIsThere)
     EXPECT_EQ(ask_json(file(), "'stats_test' in d['program']"), "True");
     EXPECT_EQ(ask_json(file(), "d['options']['AUTOGRAPH'],d['options']['AUTOGRAPH_MAX_BYTES'],"
                                "d['options']['AUTOGRAPH_FLUSH_US'],len(d['options'])"),
-              "('on', '1G', '100', 13)");
+              "('on', '1G', '100', 14)");
     EXPECT_EQ(ask_json(file(), "d['options_given']"), "['AUTOGRAPH_STATS', 'AUTOGRAPH_MAX_BYTES']");
     EXPECT_EQ(ask_json(file(), "len(d['option_problems'])"), "1");
     EXPECT_EQ(ask_json(file(), "d['eager'],d['calls'],d['drains']"), "([], {}, {})");

@@ -200,6 +200,35 @@ static void renewed_node(void)
     freed_source(1);
 }
 
+/* Of an exec the driver tells whether a node is enabled, where the kind of node can be otherwise; a patch is for the
+ * exec alone. */
+static void told_of_an_exec(void)
+{
+    CUgraph graph;
+    CUgraphNode copy, record;
+    CUgraphExec exec;
+    CUevent event;
+    unsigned of_copy = 9, of_record = 9;
+    case_open(0);
+    CUdeviceptr x = case_buffer(64), y = case_buffer(64);
+    CUDA_MEMCPY3D there = copy_of(y, x, 64), back = copy_of(x, y, 64), got = {0};
+    NEED(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    NEED(cuGraphCreate(&graph, 0));
+    NEED(cuGraphAddMemcpyNode(&copy, graph, NULL, 0, &there, context()));
+    NEED(cuGraphAddEventRecordNode(&record, graph, &copy, 1, event));
+    NEED(cuGraphInstantiate(&exec, graph, 0));
+    NEED(cuGraphExecMemcpyNodeSetParams(exec, copy, &back, context()));
+    NEED(cuGraphMemcpyNodeGetParams(copy, &got));
+    printf("node unchanged %d, ", got.srcDevice == x && got.dstDevice == y);
+    int ret = (int)cuGraphNodeGetEnabled(exec, copy, &of_copy);
+    printf("copy %d %u, ", ret, of_copy);
+    ret = (int)cuGraphNodeGetEnabled(exec, record, &of_record);
+    printf("record %d %u, ", ret, of_record);
+    NEED(cuGraphNodeSetEnabled(exec, copy, 0));
+    NEED(cuGraphNodeGetEnabled(exec, copy, &of_copy));
+    printf("disabled %u\n", of_copy);
+}
+
 static unsigned *batch_flag;
 
 static void *release_later(void *unused)
@@ -438,6 +467,7 @@ const struct sim_case case_ops[] = {
     {"graph_of_freed_memory", graph_of_freed_memory},
     {"stale_node", stale_node},
     {"renewed_node", renewed_node},
+    {"told_of_an_exec", told_of_an_exec},
     {"batch_sources", batch_sources},
     {"value_batch", value_batch},
     {"pools", pools},

@@ -278,6 +278,12 @@ TEST_F(Sim, TakesAPatchOfANodeWhoseMemoryIsGone)
               "same address 1, patch 0, launch 0, copied 7\n");
 }
 
+TEST_F(Sim, TellsOfAnExecOnlyWhichNodesAreEnabled)
+{
+    EXPECT_EQ(run_case("told_of_an_exec").out,
+              "node unchanged 1, copy 0 1, record 1 9, disabled 0\n");
+}
+
 TEST_F(Sim, RunsEveryKindOfNode)
 {
     EXPECT_EQ(run_case("every_node", {{"SIMCUDA_STRICT", "abort"}}).out,

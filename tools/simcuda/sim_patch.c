@@ -237,6 +237,13 @@ SIM_API(cuGraphExecNodeSetParams, SIM_NS_SET_PARAMS, SIM_INIT,
     }
 }
 
+/* Both calls are for "kernel, memset and memcpy nodes" (cuda.h 13.0). */
+static bool can_be_disabled(const struct sim_step *s)
+{
+    return s->type == CU_GRAPH_NODE_TYPE_KERNEL || s->type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+           s->type == CU_GRAPH_NODE_TYPE_MEMSET;
+}
+
 SIM_API(cuGraphNodeSetEnabled, SIM_NS_SET_PARAMS, SIM_INIT,
         (CUgraphExec exec, CUgraphNode node, unsigned enabled), (exec, node, enabled))
 {
@@ -246,8 +253,7 @@ SIM_API(cuGraphNodeSetEnabled, SIM_NS_SET_PARAMS, SIM_INIT,
     struct sim_step *s = n ? step_of(e, n) : NULL;
     if (ret || !s)
         return ret ? ret : CUDA_ERROR_INVALID_VALUE;
-    if (s->type != CU_GRAPH_NODE_TYPE_KERNEL && s->type != CU_GRAPH_NODE_TYPE_MEMCPY &&
-        s->type != CU_GRAPH_NODE_TYPE_MEMSET)
+    if (!can_be_disabled(s))
         return CUDA_ERROR_INVALID_VALUE;
     s->disabled = !enabled;
     return CUDA_SUCCESS;
@@ -260,7 +266,7 @@ SIM_API(cuGraphNodeGetEnabled, SIM_NS_GETTER, SIM_INIT,
     struct sim_exec *e = sim_exec_of(exec, &ret);
     struct sim_node *n = e ? sim_node_of(node, &ret) : NULL;
     struct sim_step *s = n ? step_of(e, n) : NULL;
-    if (ret || !s || !out)
+    if (ret || !s || !out || !can_be_disabled(s))
         return ret ? ret : CUDA_ERROR_INVALID_VALUE;
     *out = !s->disabled;
     return CUDA_SUCCESS;
