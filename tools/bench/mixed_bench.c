@@ -206,16 +206,6 @@ static void usage(FILE *to)
           to);
 }
 
-/* The index of the name, exit 2 if it is none of them. */
-static int one_of(const char *const *names, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (!strcmp(names[i], name))
-            return i;
-    usage(stderr);
-    exit(2);
-}
-
 static const struct option long_options[] = {
     {"op", 1, 0, 'o'},   {"mode", 1, 0, 'm'}, {"pairs", 1, 0, 'p'}, {"every", 1, 0, 'e'},
     {"sync", 0, 0, 's'}, RIG_PLAN_OPTIONS,    {"help", 0, 0, 'h'},  {0, 0, 0, 0},
@@ -227,9 +217,9 @@ static void read_options(struct settings *s, int argc, char **argv)
     *s = (struct settings){.pairs = 32, .every = 1, .plan = RIG_PLAN};
     while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (c == 'o')
-            s->op = (enum op)one_of(op_names, OPS, optarg);
+            s->op = (enum op)rig_one_of(op_names, OPS, optarg, usage);
         else if (c == 'm')
-            s->mode = (enum mode)one_of(mode_names, MODES, optarg);
+            s->mode = (enum mode)rig_one_of(mode_names, MODES, optarg, usage);
         else if (c == 'p')
             s->pairs = (unsigned)rig_number("--pairs", optarg, 1, 10000);
         else if (c == 'e')

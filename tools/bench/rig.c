@@ -111,6 +111,15 @@ static double quantile(const double *sorted, size_t n, double q)
     return sorted[low] + (at - (double)low) * (sorted[high] - sorted[low]);
 }
 
+int rig_one_of(const char *const *names, int n, const char *name, void (*usage)(FILE *to))
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    usage(stderr);
+    exit(2);
+}
+
 struct rig_summary rig_summarize(double *samples, size_t n)
 {
     struct rig_summary s = {.n = n};

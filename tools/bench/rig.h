@@ -10,6 +10,7 @@
 #include <cuda.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum rig_kernel { RIG_MIX, RIG_XOR, RIG_ROT, RIG_NULL, RIG_PAIR, RIG_KERNELS };
 
@@ -34,6 +35,8 @@ uint64_t rig_cpu_ns(void); /* of the calling thread */
 
 /* Whole number in text, from low to high, otherwise exit 2. */
 long rig_number(const char *option, const char *text, long low, long high);
+/* The index of the name; if it is none of them, usage and exit 2. */
+int rig_one_of(const char *const *names, int n, const char *name, void (*usage)(FILE *to));
 
 struct rig_summary {
     size_t n;

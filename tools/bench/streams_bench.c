@@ -257,16 +257,6 @@ static void usage(FILE *to)
           to);
 }
 
-/* The index of the name, exit 2 if it is none of them. */
-static int one_of(const char *const *names, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (!strcmp(names[i], name))
-            return i;
-    usage(stderr);
-    exit(2);
-}
-
 static const struct option long_options[] = {
     {"pattern", 1, 0, 'p'}, {"mode", 1, 0, 'm'}, {"streams", 1, 0, 'n'},
     {"rounds", 1, 0, 'r'},  {"run", 1, 0, 'k'},  {"sync", 0, 0, 's'},
@@ -279,9 +269,9 @@ static void read_options(struct settings *s, int argc, char **argv)
     *s = (struct settings){.streams = 2, .rounds = 8, .run = 2, .plan = RIG_PLAN};
     while ((c = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
         if (c == 'p')
-            s->pattern = (enum pattern)one_of(pattern_names, PATTERNS, optarg);
+            s->pattern = (enum pattern)rig_one_of(pattern_names, PATTERNS, optarg, usage);
         else if (c == 'm')
-            s->mode = (enum mode)one_of(mode_names, MODES, optarg);
+            s->mode = (enum mode)rig_one_of(mode_names, MODES, optarg, usage);
         else if (c == 'n')
             s->streams = (unsigned)rig_number("--streams", optarg, 1, STREAMS_MOST);
         else if (c == 'r')
